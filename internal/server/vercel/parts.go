@@ -24,10 +24,14 @@ type sentPart struct {
 	// isOpen is true if the client's text can grow by a delta. After a wait or its end it can't.
 	isOpen bool
 	text   string // of a text or reasoning, or the JSON of a status or data part
+	fixed  string // the beginning of text that is in earlier steps
 	// isContradicted is true if the client has text that was taken back since.
 	isContradicted bool
+	// isUnclear is true if an earlier response may have sent text that was taken back. The client gets nothing more of the part.
+	isUnclear bool
 
 	// Of a tool.
+	isCall      bool
 	input       string // that the client has in deltas
 	hasInput    bool   // the client has the complete input
 	outputSize  int    // of the newest preliminary output
@@ -39,7 +43,7 @@ func (k partKey) id() string { return k.message + "." + k.part }
 
 // reset forgets what the client has, after a step was reset.
 func (p *sentPart) reset() {
-	*p = sentPart{key: p.key, index: p.index}
+	*p = sentPart{key: p.key, index: p.index, text: p.fixed, fixed: p.fixed}
 }
 
 // textChunk returns the type of a chunk for a text or reasoning part.

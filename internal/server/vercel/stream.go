@@ -46,13 +46,8 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		return writeErr
 	}
 	out := newWriter(to.sdk, to.turn, func(request string) (bool, error) { return s.isOpen(r.Context(), p, to.turn, request) })
-	flush := func() error {
-		err := write(out.buf)
-		out.buf, out.pauseAt = out.buf[:0], 0
-		return err
-	}
 	out.start()
-	err := flush()
+	err := write(out.take())
 	if err == nil {
 		var current *answer.Answer
 		err = follow.Answer{
@@ -64,18 +59,14 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 				if current == nil {
 					return nil
 				}
-				out.sync(current)
-				isWaiting, err := out.hasOpen(current.Turn())
-				if err != nil {
-					return err
+				isPaused, err := out.flush(current)
+				if err == nil {
+					err = write(out.take())
 				}
-				if isWaiting {
-					out.pause()
+				if err == nil && isPaused {
+					err = errPaused
 				}
-				if err := errors.Join(out.err, flush()); err != nil || !isWaiting {
-					return err
-				}
-				return errPaused
+				return err
 			},
 			Tick: func() error { return write([]byte(keepAlive)) }, Ticks: ticker.C,
 		}.Follow(r.Context(), s.gw, p, to.conversation, to.turn, to.after)
@@ -107,9 +98,9 @@ func (s *surface) finish(r *http.Request, p gateway.Principal, to target, out *w
 	case errors.Is(err, follow.ErrNoTurn):
 		text = textRemoved
 	}
-	out.buf = out.buf[:0]
+	out.take()
 	out.fail(text)
-	_ = write(out.buf) // best effort
+	_ = write(out.take()) // best effort
 	if isExpired || errors.Is(err, follow.ErrNoTurn) {
 		return nil
 	}

@@ -5,6 +5,7 @@ package vercel
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
@@ -55,7 +56,12 @@ func (w *writer) beginTool(sent *sentPart, p *transcript.Part) {
 		c.Title = p.Title
 	}
 	w.add(c)
-	sent.input = ""
+	sent.input, sent.isCall = "", true
+}
+
+// hasStreamingInput reports whether a call of the current step has no complete input.
+func (w *writer) hasStreamingInput() bool {
+	return slices.ContainsFunc(w.parts, func(sent *sentPart) bool { return sent.isCall && sent.step == w.step && !sent.hasInput })
 }
 
 // completeInput sends the complete input of a call. It is sent once: in a later step, the client would take it for another call.

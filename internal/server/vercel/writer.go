@@ -3,6 +3,7 @@ package vercel
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -64,7 +65,7 @@ func (w *writer) apply(a *answer.Answer, op *answer.Op) error {
 	switch op.Type {
 	case event.PartStart, event.PartAppend, event.PartReplace, event.PartUpdate, event.PartEnd:
 		w.mark(partKey{op.Message, op.Part})
-	case event.MessageStart, event.MessageEnd:
+	case event.MessageAdd, event.MessageEnd:
 		w.markMessage(a, op.Message)
 	case event.TurnWait:
 		w.sync(a)
@@ -81,6 +82,9 @@ func (w *writer) apply(a *answer.Answer, op *answer.Op) error {
 		w.sync(a)
 		w.end(a.Turn())
 	}
+	if w.isMuted {
+		w.sync(a) // the earlier response may have sent each state
+	}
 	return w.err
 }
 
@@ -90,6 +94,22 @@ func (w *writer) continueMessage() {
 	w.message = ""
 	w.beginStep("")
 	w.isFresh = true
+}
+
+// flush completes the chunks of a batch. It reports whether they end the response, because the turn waits.
+func (w *writer) flush(a *answer.Answer) (isPaused bool, err error) {
+	w.sync(a)
+	if isPaused, err = w.hasOpen(a.Turn()); err == nil && isPaused {
+		w.pause()
+	}
+	return isPaused, errors.Join(err, w.err)
+}
+
+// take returns the chunks so far, which the next call overwrites.
+func (w *writer) take() []byte {
+	b := w.buf
+	w.buf, w.pauseAt = w.buf[:0], 0
+	return b
 }
 
 // mark notes that a part has changed.
@@ -167,10 +187,13 @@ func (w *writer) syncText(sent *sentPart, p *transcript.Part) bool {
 	text := p.Text(event.Text)
 	rest, isGrown := strings.CutPrefix(text, sent.text)
 	switch {
-	case !isGrown && w.sdk >= sdk7 && sent.step == w.step && w.message == sent.key.message:
+	case sent.isUnclear:
+		return true
+	case !isGrown && w.sdk >= sdk7 && sent.step == w.step && sent.text != sent.fixed && w.message != "" && w.message != requestStep:
 		return false
 	case !isGrown:
 		sent.isContradicted = p.Kind == event.KindText
+		sent.isUnclear = w.isMuted
 	case rest != "":
 		sent.isContradicted = false
 		if !sent.isOpen {
@@ -228,13 +251,14 @@ func (w *writer) syncMedia(sent *sentPart, p *transcript.Part) {
 	w.add(chunk{Type: "file", URL: p.Media.URL, MediaType: mediaType(p.Media)})
 }
 
-// begin notes that the client gets a part. Each message of the turn is a step.
+// begin notes that the client gets a part. Each message of the turn is a step, unless a call of the current step still gets its input: in a
+// later step, the client would take that for another call.
 func (w *writer) begin(sent *sentPart) {
-	if sent.isBegun && sent.step == w.step && w.message == sent.key.message {
-		return
-	}
-	if w.message != sent.key.message {
+	if w.message != sent.key.message && !w.hasStreamingInput() {
 		w.beginStep(sent.key.message)
+	}
+	if sent.step != w.step {
+		sent.fixed = sent.text
 	}
 	sent.isBegun, sent.step = true, w.step
 }
