@@ -130,7 +130,7 @@ func expect(dec *json.Decoder, want json.Delim) error {
 		return invalidBody(err)
 	}
 	if got != want {
-		return server.Invalid("the body is not a request of the AI SDK: %v where %v is needed", got, want)
+		return server.Invalid("the body is not a request of the AI SDK")
 	}
 	return nil
 }

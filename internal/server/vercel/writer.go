@@ -33,6 +33,11 @@ type writer struct {
 	step    int    // counts steps, from 1
 	isFresh bool   // the current step is empty, and the next part defines its message
 	isMuted bool   // the client has what follows
+	// The messages in the order in which they got their first part, and the last of them that is in a step. isInterleaved is true if a part was
+	// added to an earlier one: what is in which step then depends on the batches.
+	order         map[string]int
+	newest        int
+	isInterleaved bool
 
 	requests []*sentRequest
 	// pauseAt is the length of buf up to the newest request. A response that ends for it contains nothing after it, because the next response
@@ -41,7 +46,7 @@ type writer struct {
 }
 
 func newWriter(version sdk, turn string, isOpen func(request string) (bool, error)) *writer {
-	return &writer{sdk: version, turn: turn, isOpen: isOpen, byKey: map[partKey]*sentPart{}}
+	return &writer{sdk: version, turn: turn, isOpen: isOpen, byKey: map[partKey]*sentPart{}, order: map[string]int{}}
 }
 
 // add appends a chunk, unless the client has it.
@@ -118,6 +123,9 @@ func (w *writer) mark(k partKey) {
 	if p == nil {
 		p = &sentPart{key: k, index: len(w.parts)}
 		w.byKey[k] = p
+		if _, ok := w.order[k.message]; !ok {
+			w.order[k.message] = len(w.order)
+		}
 		w.parts = append(w.parts, p)
 	}
 	if !p.isDirty {
@@ -189,6 +197,8 @@ func (w *writer) syncText(sent *sentPart, p *transcript.Part) bool {
 	switch {
 	case sent.isUnclear:
 		return true
+	case !isGrown && w.isMuted && w.isInterleaved && p.Kind == event.KindText:
+		sent.isContradicted, sent.isUnclear = true, true
 	case !isGrown && w.sdk >= sdk7 && sent.step == w.step && sent.text != sent.fixed && w.message != "" && w.message != requestStep:
 		return false
 	case !isGrown:
@@ -257,6 +267,8 @@ func (w *writer) begin(sent *sentPart) {
 	if w.message != sent.key.message && !w.hasStreamingInput() {
 		w.beginStep(sent.key.message)
 	}
+	w.isInterleaved = w.isInterleaved || w.order[sent.key.message] < w.newest
+	w.newest = max(w.newest, w.order[sent.key.message])
 	if sent.step != w.step {
 		sent.fixed = sent.text
 	}

@@ -1,0 +1,157 @@
+package vercel
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/quota"
+)
+
+// Two users who choose the same id have two chats, and neither sees anything of the other.
+func TestChatsAreTheirs(t *testing.T) {
+	h := newHarness(t, asking, quota.Limits{})
+	stream := h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat?sdk=7", question("same", "m1", "of alice"))
+	turn := between(t, stream, `"messageId":"`, `"`)
+	h.ask(http.StatusNoContent, "bob", http.MethodGet, "/api/chat/same/stream", "")
+	h.ask(http.StatusNotFound, "bob", http.MethodGet, "/api/chat/same", "")
+	h.ask(http.StatusNotFound, "bob", http.MethodDelete, "/api/chat/same/stream", "")
+	answer := `{"id":"same","messages":[{"id":"` + turn + `","role":"assistant","parts":[{"type":"dynamic-tool","toolCallId":"ask","state":"approval-responded","approval":{"id":"ask","approved":true}}]}]}`
+	h.ask(http.StatusNotFound, "bob", http.MethodPost, "/api/chat", answer)
+	other := h.ask(http.StatusOK, "bob", http.MethodPost, "/api/chat?sdk=7", question("same", "m1", "of bob"))
+	if between(t, other, `"messageId":"`, `"`) == turn {
+		t.Error("bob gets the answer of alice")
+	}
+	h.ask(http.StatusNotFound, "bob", http.MethodPost, "/api/chat", answer) // now bob has a chat, but not this turn
+	if list := h.ask(http.StatusOK, "bob", http.MethodGet, "/api/chat/same", ""); strings.Contains(list, "alice") || !strings.Contains(list, "of bob") {
+		t.Errorf("bob gets %s", list)
+	}
+	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat?sdk=7", answer); !strings.Contains(stream, "the answer is approve") {
+		t.Errorf("alice gets %s", stream)
+	}
+}
+
+// A page that still shows a deleted chat doesn't create it again.
+func TestDeletedChat(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	res := h.send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
+	if _, err := io.ReadAll(res.Body); err != nil {
+		t.Fatal(err)
+	}
+	alice := gateway.Principal{Subject: "alice"}
+	if _, err := h.gw.Do(t.Context(), alice, res.Header.Get("Leat-Conversation"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
+		t.Fatal(err)
+	}
+	if text := h.ask(http.StatusGone, "alice", http.MethodPost, "/api/chat", question("c", "m2", "hi")); text != "This chat was deleted; start a new one." {
+		t.Errorf("%q", text)
+	}
+}
+
+// A chat can be one of the user's conversations, for example one that the dashboard shows.
+func TestExistingConversation(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	if _, _, err := h.gw.Create(t.Context(), gateway.Principal{Subject: "alice"}, gateway.CreateOptions{ID: "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	if id := h.send("alice", http.MethodPost, "/api/chat", question("mine", "m1", "hi")).Header.Get("Leat-Conversation"); id != "mine" {
+		t.Errorf("conversation %s", id)
+	}
+	if id := h.send("bob", http.MethodPost, "/api/chat", question("mine", "m1", "hi")).Header.Get("Leat-Conversation"); !strings.HasPrefix(id, "chat-") {
+		t.Errorf("conversation %s", id)
+	}
+}
+
+// A refusal is one sentence of plain text, because pages show the body as it is.
+func TestRefusals(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	user := func(parts string) string {
+		return `{"id":"c","messages":[{"id":"m","role":"user","parts":[` + parts + `]}]}`
+	}
+	for _, test := range []struct {
+		path, body string
+		status     int
+		want       string
+	}{
+		{"", "", 400, "complete JSON"},
+		{"", "[]", 400, "not a request of the AI SDK"},
+		{"", `{"id":"c","messages":[{"id":"m"`, 400, "complete JSON"},
+		{"", `{"id":"c"}`, 400, "at least one message"},
+		{"", `{"id":"c","messages":[]}`, 400, "at least one message"},
+		{"", `{"id":"c","messages":{}}`, 400, "not a request of the AI SDK"},
+		{"", `{"id":7,"messages":[]}`, 400, "must be a string"},
+		{"", `{"messages":[{"role":"user"}]}`, 400, "a chat needs an id"},
+		{"", `{"id":"a\u0001","messages":[{"role":"user"}]}`, 400, "control character"},
+		{"", `{"id":"c","trigger":"x","messages":[{"role":"user"}]}`, 400, `unknown "x"`},
+		{"", `{"id":"c","messages":[{"role":"system","parts":[]}]}`, 400, `role "system"`},
+		{"", `{"id":"c","messages":[{"id":"a","role":"assistant","parts":[]}]}`, 404, "no such answer"},
+		{"", user(``), 400, "message is empty"},
+		{"", user(`{"type":"file","url":"file:///etc/passwd","mediaType":"text/plain"}`), 400, "http or https URL"},
+		{"", user(`{"type":"source-url"}`), 400, `type "source-url"`},
+		{"", user(`{"type":"text","text":"\ud800"}`), 400, "lone surrogate"},
+		{"", user(`{"type":"data-x","data":{"__proto__":1}}`), 400, "__proto__"},
+		{"?sdk=8", question("c", "m", "hi"), 400, `unknown version "8"`},
+		{"?on_disconnect=x", question("c", "m", "hi"), 400, `unknown "x"`},
+	} {
+		res := h.send("alice", http.MethodPost, "/api/chat"+test.path, test.body)
+		b, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
+		if res.StatusCode != test.status || !strings.Contains(text, test.want) {
+			t.Errorf("%s: %d %q, want %d %q", test.body, res.StatusCode, text, test.status, test.want)
+		}
+		if strings.ContainsAny(text, "\n{") || !strings.HasSuffix(text, ".") || res.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("%q is not a sentence of plain text", text)
+		}
+	}
+	if list := h.ask(http.StatusNotFound, "alice", http.MethodGet, "/api/chat/c", ""); list != "Not found." {
+		t.Errorf("a refused message has created a chat: %s", list)
+	}
+}
+
+// Of the messages, only the last one counts. The others may be larger than what the gateway takes for one message.
+func TestLargeRequest(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	old := `{"id":"old","role":"user","parts":[{"type":"text","text":"` + strings.Repeat("x", 3<<20) + `"}]},`
+	body := `{"messages":[` + strings.Repeat(old, 8) + `{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}],"unknown":{"a":[1]},"id":"c","messageId":null}`
+	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", body); !strings.Contains(stream, "re: hi") {
+		t.Errorf("got %s", stream)
+	}
+	if list := h.ask(http.StatusOK, "alice", http.MethodGet, "/api/chat/c", ""); len(list) > 1000 {
+		t.Errorf("the chat has %d bytes", len(list))
+	}
+	text := h.ask(http.StatusRequestEntityTooLarge, "alice", http.MethodPost, "/api/chat", question("c", "m2", strings.Repeat("x", 21<<20)))
+	if !strings.Contains(text, "at most 20971520") {
+		t.Errorf("got %s", text)
+	}
+	body = `{"id":"c","messages":[` + strings.Repeat(old, 23) + `{"id":"m3","role":"user","parts":[]}]}`
+	if text := h.ask(http.StatusRequestEntityTooLarge, "alice", http.MethodPost, "/api/chat", body); !strings.Contains(text, "larger than 67108864 bytes") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// An id that another message of the chat has is refused, unless the message is the same.
+func TestTakenID(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	first := h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
+	if again := h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", question("c", "m1", "hi")); withoutComments(again) != withoutComments(first) {
+		t.Errorf("the repetition gets\n%s\nwant\n%s", again, first)
+	}
+	h.ask(http.StatusConflict, "alice", http.MethodPost, "/api/chat", question("c", "m1", "something else"))
+}
+
+// between returns what is between two texts.
+func between(t *testing.T, s, before, after string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(s, before)
+	result, _, isClosed := strings.Cut(rest, after)
+	if !ok || !isClosed {
+		t.Fatalf("%q is not in %s", before, s)
+	}
+	return result
+}
+
+func withoutComments(stream string) string { return strings.ReplaceAll(stream, keepAlive, "") }
