@@ -22,9 +22,6 @@ const (
 // message.
 const maxBody = 64 << 20
 
-// headerSDK and the query parameter sdk name the version of the client's package ai.
-const headerSDK = "Leat-Sdk"
-
 // request is the body of a POST.
 type request struct {
 	ID        string
@@ -143,26 +140,29 @@ func invalidBody(err error) error {
 	return server.Invalid("the body is not complete JSON")
 }
 
+// parameter returns a parameter of the page's api. If that has a query, versions 5 and 6 append the path of a resume to it.
+func parameter(r *http.Request, name string) string {
+	value, _, _ := strings.Cut(r.URL.Query().Get(name), "/")
+	return value
+}
+
 // versionOf returns the version of the SDK that a client names.
 func versionOf(r *http.Request) (sdk, error) {
-	name, _, _ := strings.Cut(r.URL.Query().Get("sdk"), "/") // versions 5 and 6 append the path of a resume to the query
-	if name == "" {
-		name = r.Header.Get(headerSDK)
-	}
-	switch name {
+	switch name := parameter(r, "sdk"); name {
 	case "", "5":
 		return sdk5, nil
 	case "6":
 		return sdk6, nil
 	case "7":
 		return sdk7, nil
+	default:
+		return 0, server.Invalid("sdk: unknown version %q; use 5, 6 or 7", name)
 	}
-	return 0, server.Invalid("sdk: unknown version %q; use 5, 6 or 7", name)
 }
 
 // stopsTurn reports whether the client wants its turn to be stopped when it disconnects.
 func stopsTurn(r *http.Request) (bool, error) {
-	switch v := r.URL.Query().Get("on_disconnect"); v {
+	switch v := parameter(r, "on_disconnect"); v {
 	case "", "continue":
 		return false, nil
 	case "stop":

@@ -149,6 +149,9 @@ func (s *surface) answer(ctx context.Context, p gateway.Principal, rq *request, 
 	if to.after, err = s.numberOf(ctx, p, id, turn.ID, hasRequest); err != nil {
 		return err
 	}
+	if to.after < 0 {
+		return server.Invalid("the last message answers no question of the agent; send a new message")
+	}
 	for _, request := range turn.Requests {
 		c, ok := answerTo(&request.Request, rq.last.Parts)
 		if !ok {
