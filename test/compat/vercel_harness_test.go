@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -137,6 +138,25 @@ func chatAgents(g *gates) gateway.Agents {
 				{Type: event.PartEnd, Message: "m", Part: "c"},
 				{Type: event.PartAppend, Message: "m", Part: "t", Text: text},
 			}, nil)
+		},
+		"approvals": func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+			if err := out.Text("Two things. "); err != nil {
+				return err
+			}
+			answers, failures := make(chan string, 2), make(chan error, 2)
+			for _, id := range []string{"one", "two"} {
+				go func() {
+					a, err := out.Ask(ctx, event.Request{ID: id, Kind: event.RequestApproval, Tool: "shell", Prompt: id + "?"})
+					failures <- err
+					answers <- id + " " + string(a.Decision)
+				}()
+			}
+			if err := steps(<-failures, <-failures); err != nil {
+				return err
+			}
+			all := []string{<-answers, <-answers}
+			slices.Sort(all)
+			return out.Text(strings.Join(all, ", "))
 		},
 		"client-tool": func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 			if err := out.Text("Where are you? "); err != nil {

@@ -47,8 +47,8 @@ type chunk struct {
 // keepAlive is a comment, which clients ignore.
 const keepAlive = ": keep-alive\n\n"
 
-// done ends a stream, as the SDK's own server does.
-const done = "data: [DONE]\n\n"
+// endOfStream ends a stream, as the SDK's own server does.
+const endOfStream = "data: [DONE]\n\n"
 
 // appendChunk appends a chunk to a stream.
 func appendChunk(b []byte, c chunk) ([]byte, error) {

@@ -13,7 +13,7 @@ import (
 const (
 	textFailed      = "The agent could not answer."
 	textInterrupted = "The answer was interrupted by a restart. Try again."
-	textReplaced    = "The agent changed text that was already sent. Reload the chat to see the final answer."
+	textReplaced    = "The agent changed text that was already state. Reload the chat to see the final answer."
 	textRemoved     = "This answer was removed from the chat."
 	textDenied      = "The tool was not allowed to run."
 	textUnfinished  = "The answer ended before the tool did."
@@ -51,14 +51,14 @@ func (w *writer) end(turn *transcript.Turn) {
 		w.add(chunk{Type: "finish", FinishReason: finishReason(turn.Reason)})
 	}
 	w.isMuted = false
-	w.buf = append(w.buf, done...)
+	w.buf = append(w.buf, endOfStream...)
 }
 
 // fail ends the response with an error, which the SDK shows as it is.
 func (w *writer) fail(text string) {
 	w.isMuted = false
 	w.add(chunk{Type: "error", ErrorText: text})
-	w.buf = append(w.buf, done...)
+	w.buf = append(w.buf, endOfStream...)
 }
 
 // failureText says why a turn ended without an answer.

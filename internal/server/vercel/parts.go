@@ -12,8 +12,8 @@ import (
 // partKey identifies a part within a turn.
 type partKey struct{ message, part string }
 
-// sentPart is what the client has of a part.
-type sentPart struct {
+// partState is what the client has of a part.
+type partState struct {
 	key   partKey
 	index int // its place among the parts of the turn
 	// isDirty is true if the part has changed since it was sent.
@@ -42,8 +42,8 @@ type sentPart struct {
 func (k partKey) id() string { return k.message + "." + k.part }
 
 // reset forgets what the client has, after a step was reset.
-func (p *sentPart) reset() {
-	*p = sentPart{key: p.key, index: p.index, text: p.fixed, fixed: p.fixed}
+func (p *partState) reset() {
+	*p = partState{key: p.key, index: p.index, text: p.fixed, fixed: p.fixed}
 }
 
 // textChunk returns the type of a chunk for a text or reasoning part.

@@ -28,20 +28,20 @@ func (s *surface) send(ctx context.Context, p gateway.Principal, rq *request, to
 	if to.conversation, err = s.open(ctx, p, rq.ID, rq.Agent); err != nil {
 		return err
 	}
-	known, err := s.lookUp(ctx, p, to.conversation, message.ID)
+	original, err := s.lookUp(ctx, p, to.conversation, message.ID)
 	if err != nil {
 		return err
 	}
 	isEdit := rq.Trigger == triggerSubmit && rq.MessageID != "" && rq.MessageID == message.ID
 	switch {
-	case known == nil:
+	case original == nil:
 	case rq.Trigger == triggerRegenerate:
-		message = known.message
-		err = s.truncate(ctx, p, to.conversation, known.before)
+		message = original.message
+		err = s.truncate(ctx, p, to.conversation, original.before)
 	case isEdit:
-		err = s.truncate(ctx, p, to.conversation, known.before)
-	case known.turn != "" && known.message.Text == message.Text && len(known.message.Parts) == len(message.Parts):
-		to.turn = known.turn // a repetition: the client has lost the response
+		err = s.truncate(ctx, p, to.conversation, original.before)
+	case original.turn != "" && original.message.Text == message.Text && len(original.message.Parts) == len(message.Parts):
+		to.turn = original.turn // a repetition: the client has lost the response
 		return nil
 	default:
 		return server.Errorf(http.StatusConflict, gateway.ReasonConflict, "another message of this chat has the same id")
@@ -62,25 +62,25 @@ type knownMessage struct {
 }
 
 // lookUp returns a user's message of a conversation, or nil.
-func (s *surface) lookUp(ctx context.Context, p gateway.Principal, conversation, id string) (known *knownMessage, err error) {
+func (s *surface) lookUp(ctx context.Context, p gateway.Principal, conversation, id string) (original *knownMessage, err error) {
 	if id == "" {
 		return nil, nil
 	}
 	err = s.gw.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool {
-		known = nil
+		original = nil
 		for i, m := range t.Messages {
 			if m.ID != id || m.Role != event.User {
 				continue
 			}
-			known = &knownMessage{message: copyOf(m), turn: m.StateTurn}
+			original = &knownMessage{message: copyOf(m), turn: m.StateTurn}
 			if i > 0 {
-				known.before = t.Messages[i-1].ID
+				original.before = t.Messages[i-1].ID
 			}
 			return i > 0 || !t.Earlier
 		}
 		return !t.Earlier
 	})
-	return known, err
+	return original, err
 }
 
 // copyOf returns a user's message as it was sent.
@@ -139,9 +139,11 @@ func (s *surface) answer(ctx context.Context, p gateway.Principal, rq *request, 
 		return err
 	}
 	hasRequest := map[string]bool{}
+	to.calls = map[string]bool{}
 	for i := range rq.last.Parts {
 		part := &rq.last.Parts[i]
 		hasRequest[part.ToolCallID], hasRequest[part.Approval.ID] = true, true
+		to.calls[part.ToolCallID] = true
 	}
 	delete(hasRequest, "")
 	to.conversation, to.turn = id, turn.ID

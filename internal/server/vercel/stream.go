@@ -22,7 +22,8 @@ type target struct {
 	conversation, turn string
 	sdk                sdk
 	after              int64 // number of the last operation that the client has, or -1
-	stopsTurn          bool  // when the client disconnects
+	calls              map[string]bool
+	stopsTurn          bool // when the client disconnects
 }
 
 // stream streams an answer until the turn ends or waits for a person. A turn that waits ends its response only if it isn't answered yet.
@@ -45,23 +46,23 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 		return writeErr
 	}
-	out := newWriter(to.sdk, to.turn, func(request string) (bool, error) { return s.isOpen(r.Context(), p, to.turn, request) })
-	out.start()
-	err := write(out.take())
+	chunks := newWriter(to.sdk, to.turn, to.calls, func(request string) (bool, error) { return s.isOpen(r.Context(), p, to.turn, request) })
+	chunks.start()
+	err := write(chunks.take())
 	if err == nil {
 		var current *answer.Answer
 		err = follow.Answer{
 			Op: func(a *answer.Answer, op *answer.Op) error {
 				current = a
-				return out.apply(a, op)
+				return chunks.apply(a, op)
 			},
 			Flush: func() error {
 				if current == nil {
 					return nil
 				}
-				isPaused, err := out.flush(current)
+				isPaused, err := chunks.flush(current)
 				if err == nil {
-					err = write(out.take())
+					err = write(chunks.take())
 				}
 				if err == nil && isPaused {
 					err = errPaused
@@ -71,14 +72,14 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 			Tick: func() error { return write([]byte(keepAlive)) }, Ticks: ticker.C,
 		}.Follow(r.Context(), s.gw, p, to.conversation, to.turn, to.after)
 	}
-	return s.finish(r, p, to, out, err, writeErr, write)
+	return s.finish(r, p, to, chunks, err, writeErr, write)
 }
 
 // finish handles the end of a stream.
 //
 // If the gateway stops, the connection is aborted: a clean end would look like a complete answer, and an error would keep the page from
 // resuming.
-func (s *surface) finish(r *http.Request, p gateway.Principal, to target, out *writer, err, writeErr error, write func([]byte) error) error {
+func (s *surface) finish(r *http.Request, p gateway.Principal, to target, chunks *writer, err, writeErr error, write func([]byte) error) error {
 	cause := context.Cause(r.Context())
 	switch {
 	case err == nil, errors.Is(err, errPaused):
@@ -98,9 +99,9 @@ func (s *surface) finish(r *http.Request, p gateway.Principal, to target, out *w
 	case errors.Is(err, follow.ErrNoTurn):
 		text = textRemoved
 	}
-	out.take()
-	out.fail(text)
-	_ = write(out.take()) // best effort
+	chunks.take()
+	chunks.fail(text)
+	_ = write(chunks.take()) // best effort
 	if isExpired || errors.Is(err, follow.ErrNoTurn) {
 		return nil
 	}

@@ -70,7 +70,7 @@ func TestKeepAlive(t *testing.T) {
 	readUntil(t, r, "first")
 	readUntil(t, r, keepAlive)
 	close(gate)
-	readUntil(t, r, done)
+	readUntil(t, r, endOfStream)
 	for name, want := range map[string]string{
 		"Content-Type": "text/event-stream; charset=utf-8", "X-Vercel-Ai-Ui-Message-Stream": "v1", "X-Accel-Buffering": "no",
 	} {
@@ -91,7 +91,7 @@ func TestHead(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 	close(gate)
-	readUntil(t, r, done)
+	readUntil(t, r, endOfStream)
 }
 
 // An answer that is removed while it is streamed ends with a sentence.
@@ -105,7 +105,7 @@ func TestRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(r)
-	if err != nil || !strings.HasSuffix(string(rest), done) {
+	if err != nil || !strings.HasSuffix(string(rest), endOfStream) {
 		t.Errorf("%v: the stream ends with %s", err, rest)
 	}
 }

@@ -16,72 +16,72 @@ import (
 // syncTool sends what the client lacks of a tool. The marks dynamic and providerExecuted keep the page from running the tool too.
 //
 // The client gets preliminary outputs whole, so the next one is sent when the output has doubled.
-func (w *writer) syncTool(sent *sentPart, p *transcript.Part) {
-	if sent.isCompleted && sent.outputSize == outputSize(p) {
+func (w *writer) syncTool(state *partState, p *transcript.Part) {
+	if state.isCompleted && state.outputSize == outputSize(p) {
 		return
 	}
 	input := p.Text(event.Input)
-	if !sent.isBegun {
-		w.beginTool(sent, p)
+	if !state.isBegun {
+		w.beginTool(state, p)
 	}
-	if !sent.hasInput && sent.input != input {
-		rest, isGrown := strings.CutPrefix(input, sent.input)
+	if !state.hasInput && state.input != input {
+		delta, isGrown := strings.CutPrefix(input, state.input)
 		if !isGrown {
-			w.beginTool(sent, p) // the client forgets the input
-			rest = input
+			w.beginTool(state, p) // the client forgets the input
+			delta = input
 		}
-		w.add(chunk{Type: "tool-input-delta", ToolCallID: sent.key.id(), InputTextDelta: rest})
-		sent.input = input
+		w.add(chunk{Type: "tool-input-delta", ToolCallID: state.key.id(), InputTextDelta: delta})
+		state.input = input
 	}
 	isComplete := p.Final || p.State != "" && p.State != event.PartRunning
 	size := outputSize(p)
 	if isComplete || size > 0 {
-		w.completeInput(sent, p)
+		w.completeInput(state, p)
 	}
 	switch {
 	case isComplete:
-		w.add(w.result(sent.key.id(), p))
-		sent.isCompleted, sent.outputSize = true, size
-	case size > 0 && size >= 2*sent.outputSize:
-		w.add(chunk{Type: "tool-output-available", ToolCallID: sent.key.id(), Output: outputOf(p), Preliminary: true, Dynamic: true, ProviderExecuted: true})
-		sent.outputSize = size
+		w.add(w.result(state.key.id(), p))
+		state.isCompleted, state.outputSize = true, size
+	case size > 0 && size >= 2*state.outputSize:
+		w.add(chunk{Type: "tool-output-available", ToolCallID: state.key.id(), Output: outputOf(p), Preliminary: true, Dynamic: true, ProviderExecuted: true})
+		state.outputSize = size
 	}
 }
 
 // beginTool begins a call, or begins it again without its input.
-func (w *writer) beginTool(sent *sentPart, p *transcript.Part) {
-	w.begin(sent)
-	c := chunk{Type: "tool-input-start", ToolCallID: sent.key.id(), ToolName: toolName(p.Name), Dynamic: true, ProviderExecuted: true}
+func (w *writer) beginTool(state *partState, p *transcript.Part) {
+	w.begin(state)
+	c := chunk{Type: "tool-input-start", ToolCallID: state.key.id(), ToolName: toolName(p.Name), Dynamic: true, ProviderExecuted: true}
 	if w.sdk >= sdk6 {
 		c.Title = p.Title
 	}
 	w.add(c)
-	sent.input, sent.isCall = "", true
+	state.input, state.isCall = "", true
 }
 
 // hasStreamingInput reports whether a call of the current step has no complete input.
 func (w *writer) hasStreamingInput() bool {
-	return slices.ContainsFunc(w.parts, func(sent *sentPart) bool { return sent.isCall && sent.step == w.step && !sent.hasInput })
+	return slices.ContainsFunc(w.parts, func(state *partState) bool { return state.isCall && state.step == w.step && !state.hasInput })
 }
 
 // completeInput sends the complete input of a call. It is sent once: in a later step, the client would take it for another call.
-func (w *writer) completeInput(sent *sentPart, p *transcript.Part) {
-	if sent.hasInput {
+func (w *writer) completeInput(state *partState, p *transcript.Part) {
+	if state.hasInput {
 		return
 	}
-	c := chunk{Type: "tool-input-available", ToolCallID: sent.key.id(), ToolName: toolName(p.Name), Input: inputOf(p), Dynamic: true, ProviderExecuted: true}
+	c := chunk{Type: "tool-input-available", ToolCallID: state.key.id(), ToolName: toolName(p.Name), Input: inputOf(p), Dynamic: true, ProviderExecuted: true}
 	if w.sdk >= sdk6 {
 		c.Title = p.Title
 	}
 	w.add(c)
-	sent.hasInput, sent.input = true, p.Text(event.Input)
+	state.hasInput, state.input = true, p.Text(event.Input)
 }
 
 // completeInputs completes the inputs of all calls that the client has, because a response can't continue those of an earlier one.
 func (w *writer) completeInputs(a *answer.Answer) {
-	for _, sent := range w.parts {
-		if _, p := find(a, sent.key); p != nil && p.Kind == event.KindTool && sent.isBegun {
-			w.completeInput(sent, p)
+	for _, state := range w.parts {
+		if _, p := find(a, state.key); p != nil && p.Kind == event.KindTool && state.isBegun {
+			w.completeInput(state, p)
 		}
 	}
 }

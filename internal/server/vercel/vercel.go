@@ -91,8 +91,8 @@ func targetOf(r *http.Request) (to target, err error) {
 func (s *surface) resumeByQuery(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	for _, values := range r.URL.Query() {
 		for _, v := range values {
-			if rest, ok := strings.CutSuffix(v, "/stream"); ok {
-				if _, id, ok := strings.Cut(rest, "/"); ok {
+			if path, ok := strings.CutSuffix(v, "/stream"); ok {
+				if _, id, ok := strings.Cut(path, "/"); ok {
 					return s.resumeChat(w, r, p, id)
 				}
 			}

@@ -18,21 +18,24 @@ const (
 	toolQuestion = "question"
 )
 
-// requestStep is the message of a step that contains requests only.
-const requestStep = "requests"
-
-// sentRequest is what the client has of a request.
-type sentRequest struct {
+// requestState is what the client has of a request.
+type requestState struct {
 	event.Request
-	// isCall is true if the request is a call of its own, and not part of the call that it is about.
+	// isCall is true if the client has the request as a call, and not as part of the call that it is about.
 	isCall     bool
 	isAnswered bool
+
+	// Of a request that waits for its answer and that the client doesn't have yet: the call that it is about, if the client has it, and the length
+	// of the writer's chunks when it was asked.
+	isPending bool
+	tool      string
+	position  int
 }
 
-// ask sends a request.
+// ask takes a request. If it still waits for its answer, [writer.pause] sends it.
 //
-// Version 6 and later have approvals, which belong to a call. In all other cases the request is a call of a tool of the client, whose output is
-// the answer. A request that was answered since is marked as run elsewhere, so that the page doesn't run its tool again.
+// The response ends there, so texts and inputs that grow are closed. A request that was answered since remains as a call with its answer. It is
+// marked as run elsewhere, so that the page doesn't run its tool again.
 func (w *writer) ask(a *answer.Answer, r *event.Request) error {
 	isOpen, err := w.isOpen(r.ID)
 	if err != nil {
@@ -40,28 +43,74 @@ func (w *writer) ask(a *answer.Answer, r *event.Request) error {
 	}
 	w.closeTexts(a)
 	w.completeInputs(a)
-	sent := &sentRequest{Request: *r}
-	w.requests = append(w.requests, sent)
-	isApproval := r.Kind == event.RequestApproval && w.sdk >= sdk6
-	if tool := w.toolOf(a, r); isApproval && tool != nil {
-		if isOpen {
-			w.add(w.approval(r, tool.key.id()))
-		}
-		w.endStep()
-	} else {
-		sent.isCall = true
-		if w.message != requestStep { // the SDK sends answers by itself only if no other call of the step is unfinished
-			w.beginStep(requestStep)
-		}
-		w.add(chunk{Type: "tool-input-available", ToolCallID: r.ID, ToolName: w.requestName(r), Input: requestInput(r), Dynamic: isApproval, ProviderExecuted: isApproval || !isOpen})
-		if isApproval && isOpen {
-			w.add(w.approval(r, r.ID))
-		}
-	}
-	if !w.isMuted {
-		w.pauseAt = len(w.buf)
+	state := &requestState{Request: *r, tool: w.toolOf(a, r)}
+	w.requests = append(w.requests, state)
+	w.endStep()
+	switch {
+	case w.isMuted:
+		state.isCall = w.calls[r.ID]
+	case isOpen:
+		state.isPending, state.position = true, len(w.buf)
+	case state.tool == "":
+		state.isCall = true
+		w.add(chunk{Type: "start-step"})
+		w.add(w.call(r, false))
+		w.add(chunk{Type: "finish-step"})
 	}
 	return nil
+}
+
+// pause ends the response of a turn that waits, right after its newest request: the response to the answer continues there.
+//
+// The SDK sends answers by itself when all calls of the last step have one, so all requests are in one step. A single approval is part of the
+// call that it is about.
+func (w *writer) pause() error {
+	var pending []*requestState
+	position := 0
+	for _, r := range w.requests {
+		if !r.isPending {
+			continue
+		}
+		isOpen, err := w.isOpen(r.ID)
+		if err != nil {
+			return err
+		}
+		if isOpen {
+			pending = append(pending, r)
+			position = r.position
+		}
+	}
+	w.buf, w.isMuted = w.buf[:position], false
+	switch {
+	case len(pending) == 1 && pending[0].tool != "":
+		w.add(w.approval(&pending[0].Request, pending[0].tool))
+	case len(pending) > 0:
+		w.add(chunk{Type: "start-step"})
+		for _, r := range pending {
+			w.add(w.call(&r.Request, true))
+			if w.hasApprovals(&r.Request) {
+				w.add(w.approval(&r.Request, r.ID))
+			}
+		}
+		w.add(chunk{Type: "finish-step"})
+	}
+	w.add(chunk{Type: "finish"})
+	w.buf = append(w.buf, endOfStream...)
+	return w.err
+}
+
+// hasApprovals reports whether a request is an approval that the client's version knows as such.
+func (w *writer) hasApprovals(r *event.Request) bool {
+	return r.Kind == event.RequestApproval && w.sdk >= sdk6
+}
+
+// call returns the chunk that represents a request as a call. Unless it is an approval of the SDK, the page answers it with the call's output.
+func (w *writer) call(r *event.Request, isOpen bool) chunk {
+	isApproval := w.hasApprovals(r)
+	return chunk{
+		Type: "tool-input-available", ToolCallID: r.ID, ToolName: w.requestName(r), Input: requestInput(r),
+		Dynamic: isApproval, ProviderExecuted: isApproval || !isOpen,
+	}
 }
 
 // approval returns the chunk that asks for an approval of a call.
@@ -73,25 +122,29 @@ func (w *writer) approval(r *event.Request, call string) chunk {
 	return c
 }
 
-// toolOf returns the call that an approval is about, if it is in the current step and no other call of the step is unfinished.
-func (w *writer) toolOf(a *answer.Answer, r *event.Request) (tool *sentPart) {
-	for _, sent := range w.parts {
-		_, p := find(a, sent.key)
-		if p == nil || p.Kind != event.KindTool || sent.step != w.step || !sent.isBegun || sent.isCompleted {
+// toolOf returns the id of the call that an approval is about, or "" if it isn't in the current step or if another call of the step is
+// unfinished.
+func (w *writer) toolOf(a *answer.Answer, r *event.Request) (call string) {
+	if !w.hasApprovals(r) {
+		return ""
+	}
+	for _, state := range w.parts {
+		_, p := find(a, state.key)
+		if p == nil || p.Kind != event.KindTool || state.step != w.step || !state.isBegun || state.isCompleted {
 			continue
 		}
-		isMeant := sent.key.part == r.Part || r.Part == "" && p.Name == r.Tool // some agents name the tool only
-		if !isMeant || tool != nil {
-			return nil
+		isMeant := state.key.part == r.Part || r.Part == "" && p.Name == r.Tool // some agents name the tool only
+		if !isMeant || call != "" {
+			return ""
 		}
-		tool = sent
+		call = state.key.id()
 	}
-	return tool
+	return call
 }
 
-// answered sends the answer of a request that the client may not have given itself.
-func (w *writer) answered(answer *event.Answer) {
-	i := slices.IndexFunc(w.requests, func(r *sentRequest) bool { return r.ID == answer.ID && !r.isAnswered })
+// closeRequest sends the answer of a request that the client may not have given itself.
+func (w *writer) closeRequest(answer *event.Answer) {
+	i := slices.IndexFunc(w.requests, func(r *requestState) bool { return r.ID == answer.ID && !r.isAnswered })
 	if i < 0 {
 		return
 	}
@@ -118,13 +171,6 @@ func (w *writer) hasOpen(turn *transcript.Turn) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// pause ends the response of a turn that waits, right after its newest request.
-func (w *writer) pause() {
-	w.buf, w.isMuted = w.buf[:w.pauseAt], false
-	w.add(chunk{Type: "finish"})
-	w.buf = append(w.buf, done...)
 }
 
 // requestName returns the name of the call that represents a request.

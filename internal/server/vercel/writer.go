@@ -25,11 +25,11 @@ type writer struct {
 	buf []byte // chunks that were not written yet
 	err error  // the first of a chunk that can't be encoded
 
-	parts []*sentPart // in the order of their start
-	byKey map[partKey]*sentPart
-	dirty []*sentPart
+	parts []*partState // in the order of their start
+	byKey map[partKey]*partState
+	dirty []*partState
 
-	message string // of the current step; empty if the next part begins a step, requestStep in a step of requests
+	message string // of the current step; empty if the next part begins a step
 	step    int    // counts steps, from 1
 	isFresh bool   // the current step is empty, and the next part defines its message
 	isMuted bool   // the client has what follows
@@ -39,14 +39,13 @@ type writer struct {
 	newest        int
 	isInterleaved bool
 
-	requests []*sentRequest
-	// pauseAt is the length of buf up to the newest request. A response that ends for it contains nothing after it, because the next response
-	// begins there.
-	pauseAt int
+	requests []*requestState
+	calls    map[string]bool // ids of the calls that the client has from earlier responses
 }
 
-func newWriter(version sdk, turn string, isOpen func(request string) (bool, error)) *writer {
-	return &writer{sdk: version, turn: turn, isOpen: isOpen, byKey: map[partKey]*sentPart{}, order: map[string]int{}}
+// newWriter returns the writer of one response. calls are those of the client's message, if the response continues it.
+func newWriter(version sdk, turn string, calls map[string]bool, isOpen func(request string) (bool, error)) *writer {
+	return &writer{sdk: version, turn: turn, calls: calls, isOpen: isOpen, byKey: map[partKey]*partState{}, order: map[string]int{}}
 }
 
 // add appends a chunk, unless the client has it.
@@ -79,7 +78,7 @@ func (w *writer) apply(a *answer.Answer, op *answer.Op) error {
 		}
 	case event.TurnResume:
 		w.sync(a)
-		w.answered(op.Get().Answer)
+		w.closeRequest(op.Get().Answer)
 	case event.TurnEnd:
 		for _, p := range w.parts {
 			w.mark(p.key) // the end of a turn ends its parts
@@ -105,15 +104,18 @@ func (w *writer) continueMessage() {
 func (w *writer) flush(a *answer.Answer) (isPaused bool, err error) {
 	w.sync(a)
 	if isPaused, err = w.hasOpen(a.Turn()); err == nil && isPaused {
-		w.pause()
+		err = w.pause()
 	}
 	return isPaused, errors.Join(err, w.err)
 }
 
-// take returns the chunks so far, which the next call overwrites.
+// take returns the chunks so far, which the next call overwrites. A request in them can't be the last chunk any more, and was answered.
 func (w *writer) take() []byte {
 	b := w.buf
-	w.buf, w.pauseAt = w.buf[:0], 0
+	w.buf = w.buf[:0]
+	for _, r := range w.requests {
+		r.isPending = false
+	}
 	return b
 }
 
@@ -121,7 +123,7 @@ func (w *writer) take() []byte {
 func (w *writer) mark(k partKey) {
 	p := w.byKey[k]
 	if p == nil {
-		p = &sentPart{key: k, index: len(w.parts)}
+		p = &partState{key: k, index: len(w.parts)}
 		w.byKey[k] = p
 		if _, ok := w.order[k.message]; !ok {
 			w.order[k.message] = len(w.order)
@@ -150,18 +152,18 @@ func (w *writer) sync(a *answer.Answer) {
 	for len(w.dirty) > 0 {
 		list := w.dirty
 		w.dirty = nil
-		slices.SortFunc(list, func(x, y *sentPart) int { return cmp.Compare(x.index, y.index) })
+		slices.SortFunc(list, func(x, y *partState) int { return cmp.Compare(x.index, y.index) })
 		for i, p := range list {
 			p.isDirty = false
 			if w.syncPart(a, p) {
 				continue
 			}
-			for _, later := range list[i+1:] {
-				later.isDirty = false
+			for _, next := range list[i+1:] {
+				next.isDirty = false
 			}
 			w.resetStep()
-			for _, later := range list[i+1:] {
-				w.mark(later.key)
+			for _, next := range list[i+1:] {
+				w.mark(next.key)
 			}
 			break
 		}
@@ -169,110 +171,110 @@ func (w *writer) sync(a *answer.Answer) {
 }
 
 // syncPart sends what the client lacks of one part. It returns false if the step has to be reset first.
-func (w *writer) syncPart(a *answer.Answer, sent *sentPart) bool {
-	m, p := find(a, sent.key)
+func (w *writer) syncPart(a *answer.Answer, state *partState) bool {
+	m, p := find(a, state.key)
 	if p == nil || m.Role != event.Assistant {
 		return true
 	}
 	switch p.Kind {
 	case event.KindText, event.KindReasoning:
-		return w.syncText(sent, p)
+		return w.syncText(state, p)
 	case event.KindTool:
-		w.syncTool(sent, p)
+		w.syncTool(state, p)
 	case event.KindStatus:
-		w.syncData(sent, "data-status", statusOf(p))
+		w.syncData(state, "data-status", statusOf(p))
 	case event.KindData:
-		w.syncData(sent, dataName(p), safeJSON(p.Data))
+		w.syncData(state, dataName(p), safeJSON(p.Data))
 	case event.KindMedia:
-		w.syncMedia(sent, p)
+		w.syncMedia(state, p)
 	}
 	return true
 }
 
 // syncText sends the end of a text. Text that was taken back can be replaced only in version 7, and only in the current step. In all other
 // cases the client keeps its text, and the response will end with an error unless the final text begins with it.
-func (w *writer) syncText(sent *sentPart, p *transcript.Part) bool {
+func (w *writer) syncText(state *partState, p *transcript.Part) bool {
 	text := p.Text(event.Text)
-	rest, isGrown := strings.CutPrefix(text, sent.text)
+	delta, isGrown := strings.CutPrefix(text, state.text)
 	switch {
-	case sent.isUnclear:
+	case state.isUnclear:
 		return true
 	case !isGrown && w.isMuted && w.isInterleaved && p.Kind == event.KindText:
-		sent.isContradicted, sent.isUnclear = true, true
-	case !isGrown && w.sdk >= sdk7 && sent.step == w.step && sent.text != sent.fixed && w.message != "" && w.message != requestStep:
+		state.isContradicted, state.isUnclear = true, true
+	case !isGrown && w.sdk >= sdk7 && state.step == w.step && state.text != state.fixed && w.message != "":
 		return false
 	case !isGrown:
-		sent.isContradicted = p.Kind == event.KindText
-		sent.isUnclear = w.isMuted
-	case rest != "":
-		sent.isContradicted = false
-		if !sent.isOpen {
-			w.begin(sent)
-			w.add(chunk{Type: textChunk(p, "start"), ID: sent.key.id()})
-			sent.isOpen = true
+		state.isContradicted = p.Kind == event.KindText
+		state.isUnclear = w.isMuted
+	case delta != "":
+		state.isContradicted = false
+		if !state.isOpen {
+			w.begin(state)
+			w.add(chunk{Type: textChunk(p, "start"), ID: state.key.id()})
+			state.isOpen = true
 		}
-		w.add(chunk{Type: textChunk(p, "delta"), ID: sent.key.id(), Delta: rest})
-		sent.text = text
+		w.add(chunk{Type: textChunk(p, "delta"), ID: state.key.id(), Delta: delta})
+		state.text = text
 	default:
-		sent.isContradicted = false
+		state.isContradicted = false
 	}
-	if p.Final && sent.isOpen {
-		w.closeText(sent, p)
+	if p.Final && state.isOpen {
+		w.closeText(state, p)
 	}
 	return true
 }
 
 // closeText ends the client's text. If more text follows, it is in another part of the client's message.
-func (w *writer) closeText(sent *sentPart, p *transcript.Part) {
-	w.add(chunk{Type: textChunk(p, "end"), ID: sent.key.id()})
-	sent.isOpen = false
+func (w *writer) closeText(state *partState, p *transcript.Part) {
+	w.add(chunk{Type: textChunk(p, "end"), ID: state.key.id()})
+	state.isOpen = false
 }
 
 // closeTexts ends all texts of the client, because a response can't continue those of an earlier one.
 func (w *writer) closeTexts(a *answer.Answer) {
-	for _, sent := range w.parts {
-		if _, p := find(a, sent.key); sent.isOpen && p != nil {
-			w.closeText(sent, p)
+	for _, state := range w.parts {
+		if _, p := find(a, state.key); state.isOpen && p != nil {
+			w.closeText(state, p)
 		}
 	}
 }
 
 // syncData sends a part that the client replaces as a whole.
-func (w *writer) syncData(sent *sentPart, name string, data json.RawMessage) {
-	if len(data) == 0 || sent.isBegun && sent.text == string(data) {
+func (w *writer) syncData(state *partState, name string, data json.RawMessage) {
+	if len(data) == 0 || state.isBegun && state.text == string(data) {
 		return
 	}
-	w.begin(sent)
-	sent.text = string(data)
-	w.add(chunk{Type: name, ID: sent.key.id(), Data: data})
+	w.begin(state)
+	state.text = string(data)
+	w.add(chunk{Type: name, ID: state.key.id(), Data: data})
 }
 
 // syncMedia sends a file once. A file that could not be stored is sent as data, because the SDK has no chunk for it.
-func (w *writer) syncMedia(sent *sentPart, p *transcript.Part) {
+func (w *writer) syncMedia(state *partState, p *transcript.Part) {
 	if p.Error != nil {
 		data, _ := json.Marshal(fileError{Name: mediaName(p.Media), Error: p.Error.Message}) // two texts
-		w.syncData(sent, "data-file-error", data)
+		w.syncData(state, "data-file-error", data)
 		return
 	}
-	if sent.isBegun || p.Media == nil || p.Media.URL == "" {
+	if state.isBegun || p.Media == nil || p.Media.URL == "" {
 		return
 	}
-	w.begin(sent)
+	w.begin(state)
 	w.add(chunk{Type: "file", URL: p.Media.URL, MediaType: mediaType(p.Media)})
 }
 
 // begin notes that the client gets a part. Each message of the turn is a step, unless a call of the current step still gets its input: in a
 // later step, the client would take that for another call.
-func (w *writer) begin(sent *sentPart) {
-	if w.message != sent.key.message && !w.hasStreamingInput() {
-		w.beginStep(sent.key.message)
+func (w *writer) begin(state *partState) {
+	if w.message != state.key.message && !w.hasStreamingInput() {
+		w.beginStep(state.key.message)
 	}
-	w.isInterleaved = w.isInterleaved || w.order[sent.key.message] < w.newest
-	w.newest = max(w.newest, w.order[sent.key.message])
-	if sent.step != w.step {
-		sent.fixed = sent.text
+	w.isInterleaved = w.isInterleaved || w.order[state.key.message] < w.newest
+	w.newest = max(w.newest, w.order[state.key.message])
+	if state.step != w.step {
+		state.fixed = state.text
 	}
-	sent.isBegun, sent.step = true, w.step
+	state.isBegun, state.step = true, w.step
 }
 
 // beginStep ends the current step and begins another one.

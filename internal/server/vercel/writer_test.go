@@ -34,9 +34,9 @@ func (w *world) isOpen(request string) (bool, error) {
 }
 
 // respond writes one response, as a stream does: after each batch, and until the turn ends or waits.
-func (w *world) respond(version sdk, after int64) (stream []byte, isPaused bool) {
+func (w *world) respond(version sdk, calls map[string]bool, after int64) (stream []byte, isPaused bool) {
 	w.t.Helper()
-	out := newWriter(version, answertest.Turn, w.isOpen)
+	out := newWriter(version, answertest.Turn, calls, w.isOpen)
 	out.start()
 	stream = append(stream, out.take()...)
 	a := answer.New(answertest.Turn, w.first, after)
@@ -141,22 +141,25 @@ func TestWriter(t *testing.T) {
 			events, first := answertest.Log(t, r)
 			w := &world{t: t, r: r, events: events, first: first, head: int(first)}
 			c := &client{version: version}
-			after := int64(-1)
+			after, calls := int64(-1), map[string]bool{}
 			for {
-				stream, isPaused := w.respond(version, after)
+				stream, isPaused := w.respond(version, calls, after)
 				c.respond(t, stream)
 				if !isPaused {
 					break
 				}
 				pauses++
-				if !strings.HasSuffix(string(stream), "data: {\"type\":\"finish\"}\n\n"+done) {
+				if !strings.HasSuffix(string(stream), "data: {\"type\":\"finish\"}\n\n"+endOfStream) {
 					t.Fatalf("a response that pauses ends with %s", stream)
 				}
 				after = w.lastRequest(c)
+				for _, p := range c.parts {
+					calls[p.id] = true
+				}
 				w.head = min(len(events), w.head+1+r.IntN(8))
 			}
 			late := &client{version: version}
-			stream, _ := w.respond(version, -1)
+			stream, _ := w.respond(version, nil, -1)
 			late.respond(t, stream)
 			for _, c := range []*client{c, late} {
 				if w.check(c) {

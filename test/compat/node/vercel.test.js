@@ -152,6 +152,33 @@ for (const version of [7, 6, 5]) {
     }
   });
 
+  test(`${name}: approvals in parallel, one of them given by another device`, async () => {
+    let posts = 0;
+    const counting = (resource, options) => { posts += options?.method === 'POST' ? 1 : 0; return fetch(resource, options); };
+    const chat = newChat(version, {
+      agent: 'approvals', fetch: counting,
+      sendAutomaticallyWhen: sdks[version].lastAssistantMessageIsCompleteWithApprovalResponses ?? sdks[version].lastAssistantMessageIsCompleteWithToolCalls,
+    });
+    await chat.sendMessage({ text: 'go' });
+    // The response may have ended before the second request. Then it is in the next one.
+    const isOpen = (p) => p.state === 'approval-requested' || p.type === 'tool-approval' && p.state === 'input-available';
+    const answer = (p) => (version === 5 ? chat.addToolResult({ tool: 'approval', toolCallId: p.toolCallId, output: 'approve' }) : chat.addToolApprovalResponse({ id: p.approval.id, approved: true }));
+    const first = chat.lastMessage.parts.find(isOpen);
+    const turn = chat.lastMessage.id;
+    const other = first.toolCallId === 'one' ? 'two' : 'one';
+    for (let status = 0; status !== 200;) { // until the agent has asked
+      ({ status } = await request(`/api/conversations/${(await request(`/api/chat/${chat.id}/stream`, { method: 'HEAD' })).headers.get('leat-conversation')}/commands`, {
+        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ type: 'answer', turn, request: other, decision: 'deny' }),
+      }));
+    }
+    for (const p of chat.lastMessage.parts.filter(isOpen)) await answer(p);
+    await chat.until((c) => c.status === 'ready' && textOf(c.lastMessage).includes('approve'));
+    assert.deepEqual(chat.errors, []);
+    assert.equal(textOf(chat.lastMessage), `Two things. \n\none ${first.toolCallId === 'one' ? 'approve' : 'deny'}, two ${first.toolCallId === 'two' ? 'approve' : 'deny'}`);
+    assert.equal(chat.messages.length, 2);
+    assert.equal(posts, 2);
+  });
+
   test(`${name}: a tool of the client`, async () => {
     const calls = [];
     const options = {
@@ -263,9 +290,9 @@ for (const version of [7, 6, 5]) {
       return new Response(body, { status: response.status, headers: response.headers });
     };
     const chat = newChat(version, { agent: 'long', fetch: cutting });
+    await open(gate); // the agent writes more than any budget, and then waits
     budget = 1 + Math.floor(Math.random() * 1500);
     await chat.sendMessage({ text: gate });
-    await open(gate);
     for (let cuts = 1; cuts < 20; cuts++) {
       budget = 1 + Math.floor(Math.random() * 1500); // the replay alone has more in the end
       await chat.resumeStream();
