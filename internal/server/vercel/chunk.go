@@ -21,11 +21,16 @@ const (
 )
 
 // chunk is one chunk of a stream. Type determines which fields are used.
+//
+// Fields that a chunk doesn't have must be missing: an empty text is not the same as none in the SDK. The fields that a chunk needs are never
+// empty here, because a delta is sent only if there is text, and an input or output is at least an empty JSON value.
 type chunk struct {
-	Type             string          `json:"type"`
-	MessageID        string          `json:"messageId,omitempty"`
-	ID               string          `json:"id,omitempty"`
-	Delta            string          `json:"delta,omitempty"`
+	Type      string `json:"type"`
+	MessageID string `json:"messageId,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Delta     string `json:"delta,omitempty"`
+	// Calls of tools. Dynamic says that the page doesn't know the type of the input, ProviderExecuted that the page must not run the tool. A
+	// preliminary output is replaced by the next one.
 	ToolCallID       string          `json:"toolCallId,omitempty"`
 	ToolName         string          `json:"toolName,omitempty"`
 	Title            string          `json:"title,omitempty"`
@@ -38,10 +43,11 @@ type chunk struct {
 	ErrorText        string          `json:"errorText,omitempty"`
 	ApprovalID       string          `json:"approvalId,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
-	Data             json.RawMessage `json:"data,omitempty"`
-	URL              string          `json:"url,omitempty"`
-	MediaType        string          `json:"mediaType,omitempty"`
-	FinishReason     string          `json:"finishReason,omitempty"`
+	// Data parts and files. FinishReason must be a word that the client's version knows.
+	Data         json.RawMessage `json:"data,omitempty"`
+	URL          string          `json:"url,omitempty"`
+	MediaType    string          `json:"mediaType,omitempty"`
+	FinishReason string          `json:"finishReason,omitempty"`
 }
 
 // keepAlive is a comment, which clients ignore.

@@ -20,6 +20,8 @@ type storedMessage struct {
 }
 
 // storedPart is a part of a stored message. Type determines which fields are used.
+//
+// The SDK's stored parts have other names than its chunks: a call is one part with a state, and not a row of chunks.
 type storedPart struct {
 	Type             string          `json:"type"`
 	ID               string          `json:"id,omitempty"`
@@ -47,6 +49,7 @@ func (s *surface) messages(w http.ResponseWriter, r *http.Request, p gateway.Pri
 		return gateway.ErrNotFound
 	}
 	var list []storedMessage
+	// The whole chat is listed: the SDK has no way to load earlier messages later.
 	err = s.gw.ViewTranscript(r.Context(), p, id, func(t *transcript.Transcript) bool {
 		list = storedMessages(t)
 		return !t.Earlier

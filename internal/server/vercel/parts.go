@@ -13,6 +13,9 @@ import (
 type partKey struct{ message, part string }
 
 // partState is what the client has of a part.
+//
+// It is compared with the part itself, so it contains only what can't be derived from that: how much of it was sent, and where it is in the
+// client's message.
 type partState struct {
 	key   partKey
 	index int // its place among the parts of the turn
@@ -23,8 +26,9 @@ type partState struct {
 	step    int
 	// isOpen is true if the client's text can grow by a delta. After a wait or its end it can't.
 	isOpen bool
-	text   string // of a text or reasoning, or the JSON of a status or data part
-	fixed  string // the beginning of text that is in earlier steps
+	// text is what the client has of a text or reasoning, or the JSON of a status or data part. fixed is the beginning of it that is in earlier
+	// steps, where it can't be replaced.
+	text, fixed string
 	// isContradicted is true if the client has text that was taken back since.
 	isContradicted bool
 	// isUnclear is true if an earlier response may have sent text that was taken back. The client gets nothing more of the part.

@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
+// What the user did. A submit with a message of the assistant is the answer to an agent's question.
 const (
 	triggerSubmit     = "submit-message"
 	triggerRegenerate = "regenerate-message"
@@ -24,11 +25,14 @@ const maxBody = 64 << 20
 
 // request is the body of a POST.
 type request struct {
-	ID        string
-	Trigger   string
+	// ID is that of the chat. The page chooses it, or the SDK makes it.
+	ID      string
+	Trigger string
+	// MessageID is the message that is edited, whose answer is repeated, or that is continued. It is empty for a new message.
 	MessageID string
-	Agent     string // of the page's own fields
-	last      uiMessage
+	// Agent is one of the page's own fields. If it is empty, the conversation's agent answers, or the default agent.
+	Agent string
+	last  uiMessage
 }
 
 // uiMessage is a message of the SDK.
@@ -40,12 +44,14 @@ type uiMessage struct {
 
 // uiPart is a part of a message. Type determines which fields are used.
 type uiPart struct {
-	Type       string          `json:"type"`
-	Text       string          `json:"text"`
-	MediaType  string          `json:"mediaType"`
-	URL        string          `json:"url"`
-	Filename   string          `json:"filename"`
-	Data       json.RawMessage `json:"data"`
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	MediaType string          `json:"mediaType"`
+	URL       string          `json:"url"`
+	Filename  string          `json:"filename"`
+	Data      json.RawMessage `json:"data"`
+	// Calls, in a message of the assistant. State says which of the other fields count. A call that waits for an approval has it, and Approved is
+	// nil until the user has decided.
 	ToolCallID string          `json:"toolCallId"`
 	State      string          `json:"state"`
 	Output     json.RawMessage `json:"output"`

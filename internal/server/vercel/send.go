@@ -32,6 +32,7 @@ func (s *surface) send(ctx context.Context, p gateway.Principal, rq *request, to
 	if err != nil {
 		return err
 	}
+	// The SDK has removed what follows the message from its own list. So has the conversation then, for everyone who reads it.
 	isEdit := rq.Trigger == triggerSubmit && rq.MessageID != "" && rq.MessageID == message.ID
 	switch {
 	case original == nil:

@@ -1,3 +1,5 @@
+// Streams: the responses to messages and to resumes.
+
 package vercel
 
 import (
@@ -21,9 +23,12 @@ var errPaused = errors.New("vercel: the turn waits")
 type target struct {
 	conversation, turn string
 	sdk                sdk
-	after              int64 // number of the last operation that the client has, or -1
-	calls              map[string]bool
-	stopsTurn          bool // when the client disconnects
+	// after is the number of the last operation that the client has, and calls are the ids of the calls in its message. A response that begins a
+	// message, or replaces it, has -1 and nil.
+	after int64
+	calls map[string]bool
+	// stopsTurn says that the turn is stopped when the client disconnects.
+	stopsTurn bool
 }
 
 // stream streams an answer until the turn ends or waits for a person. A turn that waits ends its response only if it isn't answered yet.

@@ -119,6 +119,7 @@ func toolError(p *transcript.Part) string {
 	return cmp.Or(message, strings.TrimSpace(p.Text(event.Stderr)), strings.TrimSpace(p.Text(event.Output)), "The tool failed.")
 }
 
+// outputSize returns the length of everything that a tool has written.
 func outputSize(p *transcript.Part) int { return p.Len(event.Output) + p.Len(event.Stderr) }
 
 // toolName returns the name of a tool, which is part of a type in the SDK.

@@ -1,3 +1,5 @@
+// The routes.
+
 package vercel
 
 import (
@@ -101,6 +103,7 @@ func (s *surface) resumeByQuery(w http.ResponseWriter, r *http.Request, p gatewa
 	return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no chat is named; use /api/chat/ID/stream")
 }
 
+// resume answers the resume of the default transport. Pages also resume chats that don't exist yet, so an unknown chat is no error.
 func (s *surface) resume(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	return s.resumeChat(w, r, p, r.PathValue("id"))
 }
@@ -133,7 +136,10 @@ func (s *surface) resumeChat(w http.ResponseWriter, r *http.Request, p gateway.P
 	return s.stream(w, r, p, to)
 }
 
-// stop stops the unfinished turns of a chat. The SDK's own stop only disconnects.
+// stop stops the unfinished turns of a chat.
+//
+// The SDK's default transport has no request for it: its own stop only disconnects, which a reload and a lost network do too. So pages call this
+// route themselves.
 func (s *surface) stop(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	id, isFound, err := s.find(r.Context(), p, r.PathValue("id"))
 	if err != nil {

@@ -2,7 +2,6 @@ package vercel
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -90,14 +89,6 @@ func (w *writer) apply(a *answer.Answer, op *answer.Op) error {
 		w.sync(a) // the earlier response may have sent each state
 	}
 	return w.err
-}
-
-// continueMessage begins a step in a response that continues a message. Without it, the SDK would take the calls before it for those of the last
-// step, and would send their outputs again.
-func (w *writer) continueMessage() {
-	w.message = ""
-	w.beginStep("")
-	w.isFresh = true
 }
 
 // flush completes the chunks of a batch. It reports whether they end the response, because the turn waits.
@@ -239,73 +230,6 @@ func (w *writer) closeTexts(a *answer.Answer) {
 	}
 }
 
-// syncData sends a part that the client replaces as a whole.
-func (w *writer) syncData(state *partState, name string, data json.RawMessage) {
-	if len(data) == 0 || state.isBegun && state.text == string(data) {
-		return
-	}
-	w.begin(state)
-	state.text = string(data)
-	w.add(chunk{Type: name, ID: state.key.id(), Data: data})
-}
-
-// syncMedia sends a file once. A file that could not be stored is sent as data, because the SDK has no chunk for it.
-func (w *writer) syncMedia(state *partState, p *transcript.Part) {
-	if p.Error != nil {
-		data, _ := json.Marshal(fileError{Name: mediaName(p.Media), Error: p.Error.Message}) // two texts
-		w.syncData(state, "data-file-error", data)
-		return
-	}
-	if state.isBegun || p.Media == nil || p.Media.URL == "" {
-		return
-	}
-	w.begin(state)
-	w.add(chunk{Type: "file", URL: p.Media.URL, MediaType: mediaType(p.Media)})
-}
-
-// begin notes that the client gets a part. Each message of the turn is a step, unless a call of the current step still gets its input: in a
-// later step, the client would take that for another call.
-func (w *writer) begin(state *partState) {
-	if w.message != state.key.message && !w.hasStreamingInput() {
-		w.beginStep(state.key.message)
-	}
-	w.isInterleaved = w.isInterleaved || w.order[state.key.message] < w.newest
-	w.newest = max(w.newest, w.order[state.key.message])
-	if state.step != w.step {
-		state.fixed = state.text
-	}
-	state.isBegun, state.step = true, w.step
-}
-
-// beginStep ends the current step and begins another one.
-func (w *writer) beginStep(message string) {
-	if !w.isFresh {
-		w.endStep()
-		w.add(chunk{Type: "start-step"})
-		w.step++
-	}
-	w.message, w.isFresh = message, false
-}
-
-func (w *writer) endStep() {
-	if w.message != "" {
-		w.add(chunk{Type: "finish-step"})
-		w.message = ""
-	}
-}
-
-// resetStep removes the current step from the client, which then gets it again.
-func (w *writer) resetStep() {
-	w.add(chunk{Type: "reset-step"})
-	for _, p := range w.parts {
-		p.isOpen = false // the client can't continue any text that it has
-		if p.step == w.step && p.isBegun {
-			p.reset()
-			w.mark(p.key)
-		}
-	}
-}
-
 // find returns a part of an answer, or nil.
 func find(a *answer.Answer, k partKey) (*transcript.Message, *transcript.Part) {
 	for _, m := range slices.Backward(a.Messages()) {
@@ -315,33 +239,3 @@ func find(a *answer.Answer, k partKey) (*transcript.Message, *transcript.Part) {
 	}
 	return nil, nil
 }
-
-// fileError is the content of a data part for a file that is missing.
-type fileError struct {
-	Name  string `json:"name,omitempty"`
-	Error string `json:"error"`
-}
-
-// status is the content of a data part for a status.
-type status struct {
-	Text  string `json:"text"`
-	State string `json:"state"` // running or done
-}
-
-func statusOf(p *transcript.Part) json.RawMessage {
-	s := status{Text: p.Text(event.Text), State: "running"}
-	if p.Final {
-		s.State = "done"
-	}
-	data, _ := json.Marshal(s) // two texts
-	return data
-}
-
-func mediaName(m *event.Media) string {
-	if m == nil {
-		return ""
-	}
-	return m.Name
-}
-
-func mediaType(m *event.Media) string { return cmp.Or(m.MIME, "application/octet-stream") }
