@@ -71,6 +71,9 @@ func (s *surface) isOwn(ctx context.Context, p gateway.Principal, id string) (bo
 }
 
 // derivedID returns the conversation id for a chat of a principal.
+//
+// The id is derived and not stored, so that two requests at the same time agree on it without a lock: one of them creates the conversation, and
+// the other one finds it.
 func derivedID(p gateway.Principal, chat string) (string, error) {
 	h := sha256.New()
 	for _, part := range []string{p.Tenant, p.Subject, chat} {

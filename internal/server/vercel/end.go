@@ -21,6 +21,9 @@ const (
 )
 
 // end ends the response of a turn that has ended.
+//
+// An answer that failed, or whose text isn't the one that the client has, ends with an error: a finish would make it look complete. A turn that
+// was stopped gets an abort and a finish, because neither is enough for all versions.
 func (w *writer) end(turn *transcript.Turn) {
 	for _, r := range w.requests {
 		if r.isCall && !r.isAnswered {

@@ -112,6 +112,8 @@ func storedPartOf(m *transcript.Message, p *transcript.Part) (part storedPart, o
 }
 
 // storedTool returns a call of a tool.
+//
+// The state for a refused call needs an approval in the same part, which a finished turn no longer has. So a refused call is one that failed.
 func storedTool(id string, p *transcript.Part) storedPart {
 	part := storedPart{Type: "dynamic-tool", ToolCallID: id, ToolName: toolName(p.Name), ProviderExecuted: true, Input: inputOf(p)}
 	switch {

@@ -14,7 +14,7 @@ type partKey struct{ message, part string }
 
 // partState is what the client has of a part.
 //
-// It is compared with the part itself, so it contains only what can't be derived from that: how much of it was sent, and where it is in the
+// It is compared with the part itself, so it contains only what can't be derived from that: how much of it was sent, and its step in the
 // client's message.
 type partState struct {
 	key   partKey
@@ -27,7 +27,7 @@ type partState struct {
 	// isOpen is true if the client's text can grow by a delta. After a wait or its end it can't.
 	isOpen bool
 	// text is what the client has of a text or reasoning, or the JSON of a status or data part. fixed is the beginning of it that is in earlier
-	// steps, where it can't be replaced.
+	// steps, which can't be replaced.
 	text, fixed string
 	// isContradicted is true if the client has text that was taken back since.
 	isContradicted bool

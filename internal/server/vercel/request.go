@@ -179,6 +179,9 @@ func stopsTurn(r *http.Request) (bool, error) {
 }
 
 // messageOf converts a user's message. Its id is kept, because the SDK addresses messages by their ids.
+//
+// Parts that the gateway can't pass on are refused and not dropped, so that the agent never answers a message of which a part is missing. Files are
+// stored by the gateway if they are in the message, and otherwise only named.
 func messageOf(m *uiMessage) (gateway.CommandMessage, error) {
 	result := gateway.CommandMessage{ID: m.ID, Source: source}
 	var texts []string

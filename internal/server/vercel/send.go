@@ -16,7 +16,7 @@ import (
 
 // send adds the user's message of a request, unless the conversation has it, and finds the turn that answers it.
 //
-// Each message gets a turn of its own, even if the running one could take it: the SDK expects one answer for each request.
+// Each message gets a separate turn, even if the running one could take it: the SDK expects one answer for each request.
 func (s *surface) send(ctx context.Context, p gateway.Principal, rq *request, to *target) error {
 	if rq.last.Role != "user" {
 		return server.Invalid("messages: the last message has the role %q; it must be the user's, or the assistant's with an answer to it", rq.last.Role)
@@ -63,6 +63,9 @@ type knownMessage struct {
 }
 
 // lookUp returns a user's message of a conversation, or nil.
+//
+// The message may be older than what is in memory, and so may the one before it. Then the whole log is read, which is rare: users edit and repeat
+// what they see.
 func (s *surface) lookUp(ctx context.Context, p gateway.Principal, conversation, id string) (original *knownMessage, err error) {
 	if id == "" {
 		return nil, nil
@@ -102,7 +105,8 @@ func copyOf(m *transcript.Message) gateway.CommandMessage {
 	return result
 }
 
-// maxStops limits how often a truncate is tried. Between two attempts, the turns that were unfinished are stopped.
+// maxStops limits how often a truncate is tried. Between two attempts, the turns that were unfinished are stopped. A conversation in which
+// programs begin turns all the time must not keep a request forever.
 const maxStops = 5
 
 // truncate removes the messages after one. Turns that still answer them are stopped: the user has replaced their question. The files of the
@@ -122,7 +126,8 @@ func (s *surface) truncate(ctx context.Context, p gateway.Principal, conversatio
 
 // answer passes on the answers in the last message, which is the agent's, and finds the place where the response to it continues.
 //
-// A request that another client has answered meanwhile is no error: the response continues as for any other.
+// If another client has answered a request meanwhile, its answer counts, and the response continues as for any other. The client's own answer
+// is dropped without an error, because the user sees from the rest of the message which one counts.
 func (s *surface) answer(ctx context.Context, p gateway.Principal, rq *request, to *target) error {
 	id, isFound, err := s.find(ctx, p, rq.ID)
 	if err != nil {

@@ -126,6 +126,9 @@ func (s *surface) disconnected(ctx context.Context, p gateway.Principal, to targ
 }
 
 // isOpen reports whether a request of a turn waits for its answer.
+//
+// The turn is read as it is now. The answer that is streamed may be behind, above all in a replay, and then shows requests as open that were
+// answered since. This is called only for requests, which are rare.
 func (s *surface) isOpen(ctx context.Context, p gateway.Principal, turn, request string) (bool, error) {
 	_, t, err := s.gw.Turn(ctx, p, gateway.ActionRead, turn)
 	if err != nil {
@@ -143,6 +146,8 @@ func (s *surface) isOpen(ctx context.Context, p gateway.Principal, turn, request
 var errFound = errors.New("vercel: found")
 
 // numberOf returns the number of the last request of a turn that a client has, or -1. The client's response ended there.
+//
+// It reads the answer up to the head of the log, and not to its end, which a turn that waits doesn't have yet.
 func (s *surface) numberOf(ctx context.Context, p gateway.Principal, conversation, turn string, hasRequest map[string]bool) (int64, error) {
 	c, err := s.gw.Conversation(ctx, p, gateway.ActionRead, conversation)
 	if err != nil {

@@ -103,7 +103,8 @@ func (s *surface) resumeByQuery(w http.ResponseWriter, r *http.Request, p gatewa
 	return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no chat is named; use /api/chat/ID/stream")
 }
 
-// resume answers the resume of the default transport. Pages also resume chats that don't exist yet, so an unknown chat is no error.
+// resume answers the resume of the default transport. Pages also resume chats that don't exist yet, so an unknown chat
+// gets the same response as one that nothing runs in.
 func (s *surface) resume(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	return s.resumeChat(w, r, p, r.PathValue("id"))
 }

@@ -143,6 +143,9 @@ func (w *writer) toolOf(a *answer.Answer, r *event.Request) (call string) {
 }
 
 // closeRequest sends the answer of a request that the client may not have given itself.
+//
+// If it has, it gets the same output once more, which changes nothing. An approval that belongs to a call needs no chunk: the call's output
+// follows, or its refusal.
 func (w *writer) closeRequest(answer *event.Answer) {
 	i := slices.IndexFunc(w.requests, func(r *requestState) bool { return r.ID == answer.ID && !r.isAnswered })
 	if i < 0 {
@@ -174,6 +177,9 @@ func (w *writer) hasOpen(turn *transcript.Turn) (bool, error) {
 }
 
 // requestName returns the name of the call that represents a request.
+//
+// In version 5 all approvals have the same name, so that a page can show them in one way. With the tool's name, a page that runs a tool of that
+// name itself would take the approval for a call of it.
 func (w *writer) requestName(r *event.Request) string {
 	switch {
 	case r.Kind == event.RequestApproval && w.sdk < sdk6:
