@@ -158,6 +158,17 @@ func chatAgents(g *gates) gateway.Agents {
 			slices.Sort(all)
 			return out.Text(strings.Join(all, ", "))
 		},
+		"files": func(_ context.Context, in agent.Input, out *agent.Emitter) error {
+			for _, p := range in.Message.Parts {
+				if p.Media == nil {
+					continue
+				}
+				if err := out.Media(*p.Media); err != nil {
+					return err
+				}
+			}
+			return out.Data([]byte(`{"chart":[1,2]}`))
+		},
 		"client-tool": func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 			if err := out.Text("Where are you? "); err != nil {
 				return err

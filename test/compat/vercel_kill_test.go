@@ -11,9 +11,6 @@ import (
 
 // The AI SDK while the program is killed, by its own test: node/vercel-kill.test.js.
 func TestVercelKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program")
-	}
 	requireNode(t, "ai-7")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

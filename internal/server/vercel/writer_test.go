@@ -135,7 +135,7 @@ func TestWriter(t *testing.T) {
 			t.Logf("seed %d, version %d", seed, version)
 		}
 	}()
-	for seed = range 600 {
+	for seed = range 200 {
 		for _, version = range []sdk{sdk5, sdk6, sdk7} {
 			r := rand.New(rand.NewPCG(seed, uint64(version)))
 			events, first := answertest.Log(t, r)

@@ -72,6 +72,21 @@ for (const version of [7, 6, 5]) {
     assert.ok(seen.has('Now playing'));
   });
 
+  test(`${name}: files and data`, async () => {
+    const chat = newChat(version, { agent: 'files' });
+    const file = { type: 'file', mediaType: 'text/plain', filename: 'a.txt', url: 'data:text/plain;base64,aGk=' };
+    await chat.sendMessage({ text: 'look', files: [file] });
+    assert.deepEqual(chat.errors, []);
+    assert.deepEqual(types(chat.lastMessage), ['step-start', 'file', 'data-part']);
+    assert.deepEqual({ ...part(chat.lastMessage, 'file') }, { type: 'file', mediaType: file.mediaType, url: file.url });
+    assert.deepEqual(part(chat.lastMessage, 'data-part').data, { chart: [1, 2] });
+    const [sent] = await stored(chat);
+    assert.deepEqual(part(sent, 'file'), file);
+    await chat.regenerate(); // with the stored file
+    assert.deepEqual(types(chat.lastMessage), ['step-start', 'file', 'data-part']);
+    assert.deepEqual((await stored(chat)).map((m) => m.id), chat.messages.map((m) => m.id));
+  });
+
   test(`${name}: an agent that fails`, async () => {
     const chat = newChat(version, { agent: 'failing' });
     await chat.sendMessage({ text: 'hello' });
@@ -250,6 +265,24 @@ for (const version of [7, 6, 5]) {
     assert.deepEqual(chat.errors, []);
     assert.equal(chat.messages.length, 2);
     assert.equal((await request(`/api/chat/${chat.id}/stream`)).status, 204);
+  });
+
+  test(`${name}: regenerate while the answer is still written`, async () => {
+    const gate = crypto.randomUUID();
+    const chat = newChat(version, { agent: 'long' });
+    const sent = chat.sendMessage({ text: gate });
+    await chat.until((c) => textOf(c.lastMessage) === longBefore);
+    const { id } = chat.lastMessage;
+    await chat.stop(); // only disconnects
+    await sent;
+    const repeated = chat.regenerate();
+    await chat.until((c) => c.status === 'streaming' && c.lastMessage.id !== id && textOf(c.lastMessage) === longBefore);
+    await open(gate);
+    await open(`${gate}-end`);
+    await repeated;
+    assert.deepEqual(chat.errors, []);
+    assert.equal(textOf(chat.lastMessage), long);
+    assert.deepEqual((await stored(chat)).map((m) => [m.id, textOf(m)]), chat.messages.map((m) => [m.id, textOf(m)]));
   });
 
   test(`${name}: stop on disconnect, if the page asks for it`, async () => {
