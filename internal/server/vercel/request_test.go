@@ -1,12 +1,15 @@
 package vercel
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
@@ -141,6 +144,42 @@ func TestTakenID(t *testing.T) {
 		t.Errorf("the repetition gets\n%s\nwant\n%s", again, first)
 	}
 	h.ask(http.StatusConflict, "alice", http.MethodPost, "/api/chat", question("c", "m1", "something else"))
+}
+
+// A message that arrives twice at the same time gets one turn, whose answer both requests get.
+func TestTwiceAtOnce(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", question("c", "m0", "hi"))
+	for i := range 20 {
+		body := question("c", "twice"+strconv.Itoa(i), "hi")
+		streams := make(chan string, 2)
+		for range 2 {
+			go func() {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/api/chat", strings.NewReader(body))
+				if err != nil {
+					streams <- err.Error()
+					return
+				}
+				r.Header.Set("Authorization", "Bearer "+secret)
+				r.Header.Set(server.HeaderSubject, "alice")
+				res, err := http.DefaultClient.Do(r)
+				if err != nil {
+					streams <- err.Error()
+					return
+				}
+				b, err := io.ReadAll(res.Body)
+				_ = res.Body.Close()
+				if err != nil || res.StatusCode != http.StatusOK {
+					b = fmt.Append(b, res.Status, err)
+				}
+				streams <- withoutComments(string(b))
+			}()
+		}
+		first, second := <-streams, <-streams
+		if turn := between(t, first, `"messageId":"`, `"`); !strings.Contains(first, "re: hi") || !strings.Contains(second, turn) {
+			t.Fatalf("one request gets\n%s\nand the other one\n%s", first, second)
+		}
+	}
 }
 
 // between returns what is between two texts.

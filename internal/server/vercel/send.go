@@ -41,18 +41,33 @@ func (s *surface) send(ctx context.Context, p gateway.Principal, rq *request, to
 		err = s.truncate(ctx, p, to.conversation, original.before)
 	case isEdit:
 		err = s.truncate(ctx, p, to.conversation, original.before)
-	case original.turn != "" && original.message.Text == message.Text && len(original.message.Parts) == len(message.Parts):
-		to.turn = original.turn // a repetition: the client has lost the response
-		return nil
 	default:
-		return server.Errorf(http.StatusConflict, gateway.ReasonConflict, "another message of this chat has the same id")
+		to.turn, err = original.turnFor(&message)
+		return err
 	}
 	if err != nil {
 		return err
 	}
 	ack, err := server.Do(ctx, s.gw, p, to.conversation, gateway.Command{Type: gateway.CommandSend, Agent: rq.Agent, Message: &message, Queue: true})
+	if rejection, ok := errors.AsType[*gateway.Rejection](err); ok && rejection.Reason == gateway.ReasonConflict {
+		// The same message may have arrived twice at the same time.
+		if original, lookErr := s.lookUp(ctx, p, to.conversation, message.ID); original != nil || lookErr != nil {
+			if lookErr == nil {
+				to.turn, lookErr = original.turnFor(&message)
+			}
+			return lookErr
+		}
+	}
 	to.turn = ack.Turn
 	return err
+}
+
+// turnFor returns the turn that answers a message, if the repetition has the same content. The client has then lost the response.
+func (k *knownMessage) turnFor(repetition *gateway.CommandMessage) (string, error) {
+	if k.turn == "" || k.message.Text != repetition.Text || len(k.message.Parts) != len(repetition.Parts) {
+		return "", server.Errorf(http.StatusConflict, gateway.ReasonConflict, "another message of this chat has the same id")
+	}
+	return k.turn, nil
 }
 
 // knownMessage is a user's message that the conversation has.
