@@ -29,9 +29,9 @@ const script = join(folder, 'slow.sh');
 await writeFile(script, `echo '{"type":"chunk","text":"first"}'\nexec sleep 1000\n`);
 
 // start starts the gateway and waits until it is ready.
-async function start() {
+async function start(env) {
   program = spawn(binary, ['serve', '--listen', base.slice('http://'.length), '--data', join(folder, 'data'), '--agent', `slow=exec:sh ${script}`], {
-    env: { ...process.env, LEAT_API_TOKEN: token, LEAT_LEASE: '10m' }, stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, LEAT_API_TOKEN: token, LEAT_LEASE: '10m', ...env }, stdio: ['ignore', 'ignore', 'inherit'],
   });
   for (;;) {
     const ready = await fetch(`${base}/readyz`).catch(() => undefined);
@@ -108,3 +108,12 @@ for (const version of [7, 6, 5]) {
     assert.equal(chat.messages.length, 2);
   });
 }
+
+test('the switch of the output', async () => {
+  const routes = [['POST', '/api/chat', 400], ['GET', '/api/chat/none/stream', 204], ['DELETE', '/api/chat/none/stream', 404]];
+  const statuses = async () => Promise.all(routes.map(async ([method, path]) => (await ask(path, { method, ...(method === 'POST' && { body: '{}' }) })).status));
+  assert.deepEqual(await statuses(), routes.map(([,, status]) => status));
+  await end('SIGTERM');
+  await start({ LEAT_OUTPUTS_VERCEL: 'false' });
+  assert.deepEqual(await statuses(), [404, 404, 404]);
+});
