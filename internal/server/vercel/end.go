@@ -13,7 +13,7 @@ import (
 const (
 	textFailed      = "The agent could not answer."
 	textInterrupted = "The answer was interrupted by a restart. Try again."
-	textReplaced    = "The agent changed text that was already state. Reload the chat to see the final answer."
+	textReplaced    = "The agent changed text that was already sent. Reload the chat to see the final answer."
 	textRemoved     = "This answer was removed from the chat."
 	textDenied      = "The tool was not allowed to run."
 	textUnfinished  = "The answer ended before the tool did."
