@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "react";
 
+import { Connection } from "../chat/Connection";
 import { line } from "../chat/parts/marks";
 import { openTurn } from "../route";
 import { useStore } from "../store";
@@ -36,7 +37,8 @@ export default function ActivityView({ openRail, isOperator }: { openRail: () =>
       <header className="top">
         <button type="button" className="quiet only-narrow rail-opener" aria-label="Conversations" onClick={openRail}><Icon name="menu" /></button>
         <h1 ref={heading} tabIndex={-1}>Activity</h1>
-        <span className="muted">outside of conversations</span>
+        <span className="muted">{a?.agent && `${line(a.agent, 60)} · ${line(a.agentState, 40).replace("_", " ")}`}</span>
+        <Connection />
       </header>
       <div className="scroll" tabIndex={0} role="group" aria-label="Activity">
         <div className="wide" aria-busy={!a}>

@@ -108,8 +108,8 @@ export function Rail({ current, session, opened, open, close }: RailProps) {
         <button type="button" className="quiet wide" title="Overview" aria-current={view === "overview" ? "page" : undefined} onClick={() => { openOverview(); close(); }}><Icon name="gauge" /><span className="label">Overview</span></button>
       )}
       {(session.admin || !session.tokenNeeded) && (
-        <button type="button" className="quiet wide" title="Activity" aria-current={view === "activity" ? "page" : undefined} onClick={() => { openActivity(); close(); }}>
-          <Icon name="terminal" /><span className="label">Activity{hasFailures && <span className="unseen">, something failed</span>}</span>{hasFailures && <span className="unread" />}
+        <button type="button" className="quiet wide" title="Activity" aria-label={hasFailures ? "Activity, something failed" : undefined} aria-current={view === "activity" ? "page" : undefined} onClick={() => { openActivity(); close(); }}>
+          <Icon name="terminal" /><span className="label">Activity</span>{hasFailures && <span className="unread" />}
         </button>
       )}
       <button type="button" className="quiet wide" aria-keyshortcuts={ariaKeys("palette")} title={`Search and commands (${spelled("palette")})`} onClick={() => openLayer("palette")}><Icon name="search" /><span className="label">Search and commands</span></button>
