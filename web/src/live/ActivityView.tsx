@@ -59,7 +59,7 @@ export default function ActivityView({ openRail, isOperator }: { openRail: () =>
 }
 
 function Beats({ beats }: { beats: readonly Beat[] }) {
-  const now = useNow();
+  const time = useNow();
   return (
     <section aria-labelledby="beats">
       <h2 id="beats">Agents</h2>
@@ -71,9 +71,9 @@ function Beats({ beats }: { beats: readonly Beat[] }) {
               {b.channel && <span className="tag">{line(b.channel, 60)}</span>}
               {b.hasMedia && <span className="tag">media</span>}
               {b.conversation && <a href={openTurn(b.conversation)}>conversation</a>}
-              <span className="when muted">{b.duration !== undefined && b.duration > 0 && `after ${lasted(b.duration)} · `}<time title={new Date(b.at).toLocaleString()}>{now - b.at < 60_000 ? clock(b.at) : `${ago(new Date(b.at).toISOString(), now)} ago`}</time></span>
+              <span className="when muted">{b.duration !== undefined && b.duration > 0 && `for ${lasted(b.duration)} · `}<time title={new Date(b.at).toLocaleString()}>{time - b.at < 60_000 ? clock(b.at) : `${ago(new Date(b.at).toISOString(), time)} ago`}</time></span>
             </p>
-            {b.preview && <p className="message">{line(b.preview)}</p>}
+            {b.preview && <p className="detail">{line(b.preview)}</p>}
           </li>
         ))}
       </ul>

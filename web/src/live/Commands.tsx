@@ -33,7 +33,7 @@ function Row({ command: c, isOpen, toggle }: { command: Command; isOpen: boolean
       <p className="head">
         <button type="button" className="fold" aria-expanded={isOpen} onClick={toggle}><Icon name="fold" /><code>{c.command === undefined ? "A command that began before this page was opened" : line(c.command)}</code></button>
         <span className="when muted">
-          <span className={`dot ${isRunning ? "running" : hasFailed(c) ? "failed" : c.state === "unknown" ? "" : "done"}`} />
+          <span className={`dot ${isRunning ? "running" : hasFailed(c) ? "failed" : c.state === "unknown" ? "" : "done"}`} />{" "}
           <span className={hasFailed(c) ? "bad" : undefined}>{commandEnd(c)}</span>
           {isRunning ? <> · <Clock since={c.since} />{c.limit !== undefined && ` of ${about(c.limit)}`}</> : c.until !== undefined && ` · ${lasted(c.until - c.since)}`}
           {" · "}<time>{clock(c.since)}</time>
@@ -45,13 +45,16 @@ function Row({ command: c, isOpen, toggle }: { command: Command; isOpen: boolean
 }
 
 function Output({ command: c }: { command: Command }) {
-  if (c.pieces.length === 0) return <p className="message muted">{c.state === "running" ? "No output yet" : "No output"}</p>;
+  if (c.pieces.length === 0) return <p className="detail muted">{c.state === "running" ? "No output yet" : "No output"}</p>;
   return (
     <div className="output">
-      <p className="muted">{c.isCut ? "The beginning was dropped; this is the end of the output." : ""}<CopyButton text={() => c.pieces.map((p) => terminal(p.text)).join("")} what="output" /></p>
-      <pre tabIndex={0} role="group" aria-label={`Output of ${line(c.command ?? "the command", 60)}`} dir="auto">
-        {c.pieces.map((p, i) => (p.isError ? <span key={i} className="stderr"><span className="unseen">Error output: </span>{shown(p)}</span> : <span key={i}>{shown(p)}</span>))}
-      </pre>
+      {c.isCut && <p className="muted">The beginning was dropped; this is the end of the output.</p>}
+      <div className="screen">
+        <CopyButton text={() => c.pieces.map((p) => terminal(p.text)).join("")} what="output" />
+        <pre tabIndex={0} role="group" aria-label={`Output of ${line(c.command ?? "the command", 60)}`} dir="auto">
+          {c.pieces.map((p, i) => (p.isError ? <span key={i} className="stderr"><span className="unseen">Error output: </span>{display(p)}</span> : <span key={i}>{display(p)}</span>))}
+        </pre>
+      </div>
     </div>
   );
 }
@@ -59,4 +62,4 @@ function Output({ command: c }: { command: Command }) {
 // The rest of an escape sequence may still be on its way.
 const unfinished = /\u001b(?:\[[0-?]*[ -/]*|\][^\u0007\u001b]*)?$/;
 
-const shown = (p: Piece): string => terminal(p.text.replace(unfinished, ""));
+const display = (p: Piece): string => terminal(p.text.replace(unfinished, ""));

@@ -12,12 +12,12 @@ import type { Emote } from "./state";
 /** The shortest time for which a label is shown, in milliseconds: less can't be read. */
 const minDuration = 2_000;
 
-interface Listed { id: string; name?: string; description?: string }
+interface Entry { id: string; name?: string; description?: string }
 
-let catalogue: Promise<readonly Listed[]> | undefined;
+let catalogue: Promise<readonly Entry[]> | undefined;
 
-// listed returns the catalogue. After a failure it is loaded again for the next emote.
-const listed = () => (catalogue ??= call<{ emotes?: Listed[] }>("api/emotes").then((r) => r.emotes ?? [], () => {
+// loadCatalogue returns the catalogue. After a failure it is loaded again for the next emote.
+const loadCatalogue = () => (catalogue ??= call<{ emotes?: Entry[] }>("api/emotes").then((r) => r.emotes ?? [], () => {
   catalogue = undefined;
   return []; // the id is shown instead of the name
 }));
@@ -25,13 +25,13 @@ const listed = () => (catalogue ??= call<{ emotes?: Listed[] }>("api/emotes").th
 const hide = (number: number) => activity.change((a) => (a?.emote?.number === number ? { ...a, emote: undefined } : a));
 
 export function EmoteLabel({ emote: { number, emoteId, duration, isLoop }, agent }: { emote: Emote; agent: string }) {
-  const [entry, setEntry] = useState<Listed>();
+  const [entry, setEntry] = useState<Entry>();
   useEffect(() => {
     let isOver = false;
-    void listed().then((all) => {
-      const found = all.find((e) => e.id === emoteId) ?? { id: emoteId };
-      say(`${line(agent)}: ${line(found.name || found.id)}`);
-      if (!isOver) setEntry(found);
+    void loadCatalogue().then((entries) => {
+      const match = entries.find((e) => e.id === emoteId) ?? { id: emoteId };
+      say(`${line(agent)}: ${line(match.name || match.id)}`);
+      if (!isOver) setEntry(match);
     });
     return () => { isOver = true; };
   }, [emoteId, agent]);

@@ -35,7 +35,7 @@ function Row({ install: i }: { install: Install }) {
         </span>
       </p>
       {i.state === "running" && <progress aria-label={`Installation of ${i.plugin ? line(i.plugin, 60) : "a plugin"}`} max={phases.length} value={at < 0 ? undefined : at + 1} />}
-      {i.message && <p className={i.state === "failed" ? "message bad" : "message"}>{line(i.message)}</p>}
+      {i.message && <p className={i.state === "failed" ? "detail bad" : "detail"}>{line(i.message)}</p>}
     </li>
   );
 }

@@ -15,9 +15,9 @@ export function RestartNotice({ reasons, isRestarting, alwaysShown }: RestartNot
   const [step, setStep] = useState<"" | "confirm" | "asked">("");
   const [error, setError] = useState("");
   // The next reasons begin without the state of the last ones.
-  const [shown, setShown] = useState(key);
-  if (shown !== key) {
-    setShown(key);
+  const [previousKey, setPreviousKey] = useState(key);
+  if (previousKey !== key) {
+    setPreviousKey(key);
     setStep("");
     setError("");
   }

@@ -1,9 +1,10 @@
 // The progress of fine-tuning.
 
+import { useState } from "react";
+
 import { line } from "../chat/parts/marks";
 import { clock } from "../time";
 import { Icon } from "../ui/Icon";
-import { useState } from "react";
 import type { Training } from "./trainings";
 
 export function Trainings({ trainings }: { trainings: readonly Training[] }) {
@@ -24,12 +25,12 @@ function Row({ training: t }: { training: Training }) {
       <p className="head">
         {t.steps.length > 1 ? <button type="button" className="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}><Icon name="fold" /><span className="name">{name}</span></button> : <span className="name">{name}</span>}
         <span className="when muted">
-          <span className={`dot ${t.state}`} /> <span className={t.state === "failed" ? "bad" : undefined}>{line(t.phase || "running", 60)}</span>
+          <span className={`dot ${t.state === "running" && !t.phase && percent === undefined ? "" : t.state}`} /> <span className={t.state === "failed" ? "bad" : undefined}>{line(t.phase || "reported", 60)}</span>
           {percent !== undefined && ` · ${percent} %`} · <time title={new Date(t.at).toLocaleString()}>{clock(t.at)}</time>
         </span>
       </p>
       {t.state !== "failed" && percent !== undefined && <progress aria-label={`Progress of ${name}`} max={100} value={percent} />}
-      {t.message && <p className={t.state === "failed" ? "message bad" : "message"}>{line(t.message)}</p>}
+      {t.message && <p className={t.state === "failed" ? "detail bad" : "detail"}>{line(t.message)}</p>}
       {isOpen && <ol className="steps">{t.steps.map((s) => <li key={s.event}><time>{clock(s.at)}</time> <span className="muted">{line(s.phase, 60)}</span> {line(s.message)}</li>)}</ol>}
     </li>
   );

@@ -20,7 +20,7 @@ export function onBeat(beats: readonly Beat[], f: Fields): readonly Beat[] {
   if (!payload || !id || at === undefined || flag(payload["silent"]) || beats.some((b) => b.id === id)) return beats;
   const conversation = text(f["roomId"]) ?? "";
   const isEvent = f["type"] === "agent_event";
-  if (isEvent && conversation) return beats; // the conversation shows its own
+  if (conversation && (isEvent || payload["channel"] === "client_chat")) return beats; // this page shows it in the conversation
   const status = isEvent ? short(f["stream"]) : short(payload["status"]);
   if (!status) return beats;
   const duration = amount(payload["durationMs"]);

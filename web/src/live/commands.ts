@@ -28,25 +28,25 @@ export const maxOutput = 65_536;
 /** The number of stretches that are kept of each command, because each is an element of the page. */
 export const maxPieces = 500;
 
-export function onOutput(commands: readonly Command[], f: Fields, now: number): readonly Command[] {
+export function onOutput(commands: readonly Command[], f: Fields, time: number): readonly Command[] {
   const id = text(f["runId"]);
   if (!id) return commands;
-  const before = commands.find((c) => c.id === id) ?? { id, state: "running" as const, since: now, pieces: [], isCut: false };
-  const after = next(before, f, now);
+  const before = commands.find((c) => c.id === id) ?? { id, state: "running" as const, since: time, pieces: [], isCut: false };
+  const after = next(before, f, time);
   if (!after) return commands;
   return [after, ...commands.filter((c) => c.id !== id)].sort((a, b) => b.since - a.since).slice(0, maxCommands);
 }
 
-function next(c: Command, f: Fields, now: number): Command | undefined {
+function next(c: Command, f: Fields, time: number): Command | undefined {
   const limit = amount(f["maxDurationMs"]);
   const data = text(f["data"]);
   switch (f["event"]) {
-    case "start": return { ...c, command: text(f["command"]) ?? "", state: "running", since: now, ...(limit !== undefined && { limit }) };
+    case "start": return { ...c, command: text(f["command"]) ?? "", state: "running", since: time, ...(limit !== undefined && { limit }) };
     case "stdout":
     case "stderr": return data === undefined ? undefined : { ...c, state: "running", ...append(c, { isError: f["event"] === "stderr", text: data }) };
-    case "exit": return { ...c, state: "ended", code: typeof f["code"] === "number" ? f["code"] : 1, until: now };
-    case "timeout": return { ...c, state: "timeout", until: now, ...(limit !== undefined && { limit }) };
-    case "error": return { ...c, state: "error", error: short(data), until: now };
+    case "exit": return { ...c, state: "ended", code: typeof f["code"] === "number" ? f["code"] : 1, until: time };
+    case "timeout": return { ...c, state: "timeout", until: time, ...(limit !== undefined && { limit }) };
+    case "error": return { ...c, state: "error", error: short(data), until: time };
   }
   return undefined;
 }
@@ -57,13 +57,13 @@ function append(c: Command, piece: Piece): Pick<Command, "pieces" | "isCut"> {
   let excess = pieces.reduce((n, p) => n + p.text.length, 0) - maxOutput;
   let isCut = c.isCut;
   while (excess > 0 || pieces.length > maxPieces) {
-    const first = pieces[0]!;
+    const oldest = pieces[0]!;
     isCut = true;
-    if (pieces.length > maxPieces || first.text.length <= excess) {
+    if (pieces.length > maxPieces || oldest.text.length <= excess) {
       pieces.shift();
-      excess -= first.text.length;
+      excess -= oldest.text.length;
     } else {
-      pieces[0] = { ...first, text: first.text.slice(lineAfter(first.text, excess)) };
+      pieces[0] = { ...oldest, text: oldest.text.slice(lineAfter(oldest.text, excess)) };
       excess = 0;
     }
   }

@@ -13,12 +13,12 @@ const kinds = ["status", "restart-required", "install-progress", "terminal-outpu
 /** The number of events kept until the code is loaded: the replay of 120 signals, and as many live ones. */
 const maxEarly = 240;
 
-let early: Input[] = [];
+let buffer: Input[] = [];
 let receiver: ((input: Input) => void) | undefined;
 
 function pass(input: Input): void {
   if (receiver) receiver(input);
-  else if (early.push(input) > maxEarly) early.shift();
+  else if (buffer.push(input) > maxEarly) buffer.shift();
 }
 
 /** Receives events until the returned function is called, which forgets everything. */
@@ -29,7 +29,7 @@ export function receive(): () => void {
   })];
   return () => {
     for (const leave of leaves) leave();
-    early = [];
+    buffer = [];
     activity.set(undefined);
   };
 }
@@ -37,7 +37,7 @@ export function receive(): () => void {
 /** Passes all events to a function, the early ones first, until the returned function is called. */
 export function passTo(f: (input: Input) => void): () => void {
   receiver = f;
-  early.splice(0).forEach(f);
+  buffer.splice(0).forEach(f);
   return () => { receiver = undefined; };
 }
 

@@ -15,7 +15,7 @@ export interface Install {
 /** The number of installations that are kept. */
 export const maxInstalls = 20;
 
-export function onInstall(installs: readonly Install[], f: Fields, now: number): readonly Install[] {
+export function onInstall(installs: readonly Install[], f: Fields, time: number): readonly Install[] {
   const phase = short(f["phase"]);
   if (!phase) return installs;
   const plugin = short(f["pluginName"]);
@@ -23,11 +23,11 @@ export function onInstall(installs: readonly Install[], f: Fields, now: number):
   const latest = installs[0];
   // An installation gets its name when it is known. "resolving" is always its first phase.
   const continues = latest && isOpen(latest) && phase !== "resolving" && (!plugin || !latest.plugin || plugin === latest.plugin || text(f["pluginName"]) === latest.plugin);
-  const base: Install = continues ? latest : { id: (latest?.id ?? 0) + 1, plugin, phase, message: "", state, since: now };
+  const base: Install = continues ? latest : { id: (latest?.id ?? 0) + 1, plugin, phase, message: "", state, since: time };
   const { until: _, ...open } = base;
-  const install: Install = { ...open, plugin: plugin || base.plugin, phase, message: short(f["message"]), state, ...(state !== "running" && { until: now }) };
-  const others = continues ? installs.slice(1) : unknownInstalls(installs);
-  return [install, ...others].slice(0, maxInstalls);
+  const install: Install = { ...open, plugin: plugin || base.plugin, phase, message: short(f["message"]), state, ...(state !== "running" && { until: time }) };
+  const earlier = continues ? installs.slice(1) : unknownInstalls(installs);
+  return [install, ...earlier].slice(0, maxInstalls);
 }
 
 const isOpen = (i: Install): boolean => i.state === "running" || i.state === "unknown";

@@ -4,15 +4,15 @@ import { maxBeats } from "./beats";
 import { maxCommands, maxOutput, maxPieces } from "./commands";
 import { maxInstalls } from "./installs";
 import { news } from "./news";
-import { type Activity, apply, type Input, nothing } from "./state";
+import { type Activity, apply, type Input, emptyActivity } from "./state";
 import { maxSteps, maxTrainings } from "./trainings";
 
-const opened = 1_000;
+const startTime = 1_000;
 
 // play folds frames, one a millisecond from 2,000 on.
-const play = (frames: readonly unknown[], from: Activity = nothing) => frames.reduce<Activity>((a, f, i) => apply(a, f as Input, 2_000 + i, opened), from);
+const play = (frames: readonly unknown[], from: Activity = emptyActivity) => frames.reduce<Activity>((a, f, i) => apply(a, f as Input, 2_000 + i, startTime), from);
 
-const out = (event: string, fields: object = {}, runId = "r") => ({ type: "terminal-output", runId, event, ...fields });
+const output = (event: string, fields: object = {}, runId = "r") => ({ type: "terminal-output", runId, event, ...fields });
 const install = (phase: string, pluginName?: string, message = `${phase} it`) => ({ type: "install-progress", phase, message, ...(pluginName && { pluginName }) });
 const signal = (kind: string, n: number, payload: unknown, fields: object = {}) => ({ type: kind, version: 1, eventId: `evt-${n}`, ts: 5_000 + n, payload, ...fields });
 const beat = (n: number, payload: object, fields = {}) => signal("heartbeat_event", n, payload, fields);
@@ -20,39 +20,39 @@ const training = (n: number, payload: unknown, fields = {}) => signal("training_
 const status = (fields: object) => ({ type: "status", state: "running", agentName: "eliza", startedAt: 7, ...fields });
 
 test("reasons for a restart come from two frames, and end with the restart", () => {
-  const needed = play([status({ uptime: 5 }), { type: "restart-required", reasons: ["hosts changed"] }]);
-  expect(needed).toMatchObject({ reasons: ["hosts changed"], agent: "eliza", agentState: "running" });
-  expect(play([status({ pendingRestart: true, pendingRestartReasons: ["hosts changed"] })], needed), "the same").toBe(needed);
-  expect(play([{ type: "connected" }, status({ uptime: 9 })], needed).reasons, "the same process").toEqual(["hosts changed"]);
-  expect(play([{ type: "connected" }, status({ uptime: 1, startedAt: 8 })], needed).reasons, "another one").toEqual([]);
-  expect(play([status({ pendingRestart: false, pendingRestartReasons: [] })], needed).reasons).toEqual([]);
-  expect(play([status({ state: "restarting" })], needed).agentState).toBe("restarting");
+  const pending = play([status({ uptime: 5 }), { type: "restart-required", reasons: ["hosts changed"] }]);
+  expect(pending).toMatchObject({ reasons: ["hosts changed"], agent: "eliza", agentState: "running" });
+  expect(play([status({ pendingRestart: true, pendingRestartReasons: ["hosts changed"] })], pending), "the same").toBe(pending);
+  expect(play([{ type: "connected" }, status({ uptime: 9 })], pending).reasons, "the same process").toEqual(["hosts changed"]);
+  expect(play([{ type: "connected" }, status({ uptime: 1, startedAt: 8 })], pending).reasons, "another one").toEqual([]);
+  expect(play([status({ pendingRestart: false, pendingRestartReasons: [] })], pending).reasons).toEqual([]);
+  expect(play([status({ state: "restarting" })], pending).agentState).toBe("restarting");
 });
 
 test("a command has its output by stream, and its end", () => {
-  const running = play([out("start", { command: "make", maxDurationMs: 9_000 }), out("stdout", { data: "a" }), out("stdout", { data: "b\n" }), out("stderr", { data: "bad\n" }), out("stdout", { data: "c" })]);
-  expect(running.commands).toEqual([{ id: "r", command: "make", state: "running", since: 2_000, limit: 9_000, isCut: false, pieces: [{ isError: false, text: "ab\n" }, { isError: true, text: "bad\n" }, { isError: false, text: "c" }] }]);
-  expect(play([out("exit", { code: 0 })], running)).toMatchObject({ commands: [{ state: "ended", code: 0 }], failures: 0 });
-  expect(play([out("exit", { code: 2 })], running)).toMatchObject({ commands: [{ state: "ended", code: 2 }], failures: 1 });
-  expect(play([out("timeout", { maxDurationMs: 50 })], running)).toMatchObject({ commands: [{ state: "timeout", limit: 50 }], failures: 1 });
-  expect(play([out("error", { data: "spawn ENOENT" })], running)).toMatchObject({ commands: [{ state: "error", error: "spawn ENOENT" }], failures: 1 });
-  expect(play([out("stdout", { data: "late" }, "other")]).commands[0], "begun before the page").toMatchObject({ id: "other", state: "running" });
+  const ongoing = play([output("start", { command: "make", maxDurationMs: 9_000 }), output("stdout", { data: "a" }), output("stdout", { data: "b\n" }), output("stderr", { data: "bad\n" }), output("stdout", { data: "c" })]);
+  expect(ongoing.commands).toEqual([{ id: "r", command: "make", state: "running", since: 2_000, limit: 9_000, isCut: false, pieces: [{ isError: false, text: "ab\n" }, { isError: true, text: "bad\n" }, { isError: false, text: "c" }] }]);
+  expect(play([output("exit", { code: 0 })], ongoing)).toMatchObject({ commands: [{ state: "ended", code: 0 }], failures: 0 });
+  expect(play([output("exit", { code: 2 })], ongoing)).toMatchObject({ commands: [{ state: "ended", code: 2 }], failures: 1 });
+  expect(play([output("timeout", { maxDurationMs: 50 })], ongoing)).toMatchObject({ commands: [{ state: "timeout", limit: 50 }], failures: 1 });
+  expect(play([output("error", { data: "spawn ENOENT" })], ongoing)).toMatchObject({ commands: [{ state: "error", error: "spawn ENOENT" }], failures: 1 });
+  expect(play([output("stdout", { data: "late" }, "other")]).commands[0], "begun before the page").toMatchObject({ id: "other", state: "running" });
 });
 
 test("a lost connection makes ends unknown, and later frames make them known", () => {
-  for (const lost of [{ type: "connected" }, { type: "resync", missed: 3 }]) {
-    const a = play([out("start", { command: "make" }), install("resolving"), lost]);
+  for (const gap of [{ type: "connected" }, { type: "resync", missed: 3 }]) {
+    const a = play([output("start", { command: "make" }), install("resolving"), gap]);
     expect([a.commands[0]!.state, a.installs[0]!.state, a.failures]).toEqual(["unknown", "unknown", 0]);
-    const b = play([out("stdout", { data: "on" }), install("validating", "weather")], a);
+    const b = play([output("stdout", { data: "on" }), install("validating", "weather")], a);
     expect([b.commands[0]!.state, b.installs[0]!.state, b.installs.length]).toEqual(["running", "running", 1]);
   }
 });
 
 test("an installation gets its name later, and ends", () => {
-  const running = play([install("resolving"), install("downloading", "weather")]);
-  expect(running.installs).toMatchObject([{ plugin: "weather", phase: "downloading", state: "running", message: "downloading it" }]);
-  expect(play([install("complete", "weather")], running)).toMatchObject({ installs: [{ state: "done" }], failures: 0 });
-  const failed = play([install("error", "weather", "validating: no manifest")], running);
+  const ongoing = play([install("resolving"), install("downloading", "weather")]);
+  expect(ongoing.installs).toMatchObject([{ plugin: "weather", phase: "downloading", state: "running", message: "downloading it" }]);
+  expect(play([install("complete", "weather")], ongoing)).toMatchObject({ installs: [{ state: "done" }], failures: 0 });
+  const failed = play([install("error", "weather", "validating: no manifest")], ongoing);
   expect(failed).toMatchObject({ installs: [{ state: "failed", message: "validating: no manifest" }], failures: 1 });
   expect(play([install("resolving", "weather"), install("complete", "weather")], failed)).toMatchObject({ installs: [{ state: "done" }, { state: "failed" }], failures: 1 });
 });
@@ -88,10 +88,10 @@ test("an emote is shown each time", () => {
 });
 
 test("unknown and malformed frames change nothing", () => {
-  const before = play([out("start", { command: "make" }), install("resolving"), training(1, { phase: "a" }), beat(2, { status: "thinking" }), status({})]);
+  const before = play([output("start", { command: "make" }), install("resolving"), training(1, { phase: "a" }), beat(2, { status: "thinking" }), status({})]);
   const frames: unknown[] = [
     null, 7, "x", [], {}, { type: "surprise" }, { type: 9 }, { type: "restart-required" }, { type: "restart-required", reasons: [1] }, { type: "restart-required", reasons: "no" },
-    { type: "terminal-output" }, out("stdout"), out("stdout", { data: {} }), out("surprise"), { type: "install-progress" }, { type: "install-progress", phase: {} },
+    { type: "terminal-output" }, output("stdout"), output("stdout", { data: {} }), output("surprise"), { type: "install-progress" }, { type: "install-progress", phase: {} },
     training(3, "text"), { ...training(3, {}), eventId: 3 }, { ...training(3, {}), ts: "now" }, beat(4, {}), beat(5, [] as object), { ...beat(6, { status: "x" }), ts: null },
     { type: "emote" }, { type: "emote", emoteId: "wave" }, { type: "emote", emoteId: 5, duration: 2 }, { type: "emote", emoteId: "wave", duration: -1 }, { type: "status" }, { type: "status", state: 5, agentName: {}, pendingRestartReasons: [{}] },
   ];
@@ -99,36 +99,36 @@ test("unknown and malformed frames change nothing", () => {
 });
 
 test("all lists are bounded", () => {
-  const many = (n: number, f: (i: number) => unknown) => play(Array.from({ length: n }, (_, i) => f(i)));
-  const commands = many(3 * maxCommands, (i) => out("start", { command: `c${i}` }, `r${i}`)).commands;
+  const repeat = (n: number, f: (i: number) => unknown) => play(Array.from({ length: n }, (_, i) => f(i)));
+  const commands = repeat(3 * maxCommands, (i) => output("start", { command: `c${i}` }, `r${i}`)).commands;
   expect(commands).toHaveLength(maxCommands);
   expect(commands[0]!.command).toBe(`c${3 * maxCommands - 1}`);
-  expect(many(2 * maxInstalls, () => install("resolving", "p")).installs).toHaveLength(maxInstalls);
-  expect(many(2 * maxTrainings, (i) => training(i, {}, { runId: `t${i}` })).trainings).toHaveLength(maxTrainings);
-  expect(many(2 * maxSteps, (i) => training(i, { phase: "p" })).trainings[0]!.steps).toHaveLength(maxSteps);
-  expect(many(2 * maxBeats, (i) => beat(i, { status: "s" })).beats).toHaveLength(maxBeats);
-  const long = many(40, (i) => out("stdout", { data: `${i} ${"x".repeat(4_000)}\n` })).commands[0]!;
-  const text = long.pieces.map((p) => p.text).join("");
+  expect(repeat(2 * maxInstalls, () => install("resolving", "p")).installs).toHaveLength(maxInstalls);
+  expect(repeat(2 * maxTrainings, (i) => training(i, {}, { runId: `t${i}` })).trainings).toHaveLength(maxTrainings);
+  expect(repeat(2 * maxSteps, (i) => training(i, { phase: "p" })).trainings[0]!.steps).toHaveLength(maxSteps);
+  expect(repeat(2 * maxBeats, (i) => beat(i, { status: "s" })).beats).toHaveLength(maxBeats);
+  const command = repeat(40, (i) => output("stdout", { data: `${i} ${"x".repeat(4_000)}\n` })).commands[0]!;
+  const text = command.pieces.map((p) => p.text).join("");
   expect(text.length).toBeLessThanOrEqual(maxOutput);
   expect(text, "it begins with a whole line").toMatch(/^\d+ x/);
   expect(text).toMatch(/\n39 x+\n$/);
-  expect(long.isCut).toBe(true);
-  expect(many(1, () => out("stdout", { data: "y".repeat(3 * maxOutput) })).commands[0]!.pieces[0]!.text, "one long line").toHaveLength(maxOutput);
-  expect(many(4 * maxPieces, (i) => out(i % 2 ? "stdout" : "stderr", { data: "z" })).commands[0]!.pieces).toHaveLength(maxPieces);
+  expect(command.isCut).toBe(true);
+  expect(repeat(1, () => output("stdout", { data: "y".repeat(3 * maxOutput) })).commands[0]!.pieces[0]!.text, "one long line").toHaveLength(maxOutput);
+  expect(repeat(4 * maxPieces, (i) => output(i % 2 ? "stdout" : "stderr", { data: "z" })).commands[0]!.pieces).toHaveLength(maxPieces);
   expect(play([beat(1, { status: "s", preview: "p".repeat(10_000) })]).beats[0]!.preview.length).toBeLessThan(600);
 });
 
 test("ends and reasons are announced once, output is not", () => {
-  const said: string[] = [];
-  let a = nothing;
+  const announcements: string[] = [];
+  let a = emptyActivity;
   for (const f of [
-    out("start", { command: "make all" }), out("stdout", { data: "x" }), out("exit", { code: 2 }), install("resolving"), install("downloading", "weather"), install("complete", "weather"),
+    output("start", { command: "make all" }), output("stdout", { data: "x" }), output("exit", { code: 2 }), install("resolving"), install("downloading", "weather"), install("complete", "weather"),
     { type: "restart-required", reasons: ["hosts changed"] }, { type: "restart-required", reasons: ["hosts changed"] }, training(1, { phase: "training" }), training(2, { phase: "complete" }), beat(3, { status: "s" }),
   ]) {
     const next = play([f], a);
-    said.push(...news(a, next, true));
+    announcements.push(...news(a, next, true));
     a = next;
   }
-  expect(said).toEqual(["Command failed: make all, exit code 2.", "Plugin weather is installed.", "Restart needed: hosts changed.", "Training complete."]);
-  expect(news(nothing, play([{ type: "restart-required", reasons: ["hosts changed"] }]), false), "users can't restart it").toEqual([]);
+  expect(announcements).toEqual(["Command failed: make all, exit code 2.", "Plugin weather is installed.", "Restart needed: hosts changed.", "Training complete."]);
+  expect(news(emptyActivity, play([{ type: "restart-required", reasons: ["hosts changed"] }]), false), "users can't restart it").toEqual([]);
 });

@@ -32,30 +32,30 @@ export interface Activity {
 /** An event, or the moment at which the connection is back after events may have been lost. */
 export type Input = LiveEvent | { type: "connected" };
 
-export const nothing: Activity = {
+export const emptyActivity: Activity = {
   reasons: [], agent: "", agentState: "", startedAt: 0, commands: [], installs: [], trainings: [], beats: [], emote: undefined, emotes: 0, failures: 0,
 };
 
-/** Returns the state after an event. An event without effect returns the same object. opened is when the page began to follow. */
-export function apply(a: Activity, input: Input, now: number, opened: number): Activity {
+/** Returns the state after an event. An event without effect returns the same object. startTime is when the page began to follow. */
+export function apply(a: Activity, input: Input, time: number, startTime: number): Activity {
   const frame = fieldsOf(input);
   if (!frame) return a;
   switch (frame["type"]) {
     case "status": return onStatus(a, frame);
-    case "restart-required": return set(a, "reasons", texts(frame["reasons"]) ?? a.reasons);
-    case "install-progress": return withFailures(a, set(a, "installs", onInstall(a.installs, frame, now)));
-    case "terminal-output": return withFailures(a, set(a, "commands", onOutput(a.commands, frame, now)));
-    case "training_event": return withFailures(a, set(a, "trainings", onTraining(a.trainings, frame, opened)));
+    case "restart-required": return withField(a, "reasons", texts(frame["reasons"]) ?? a.reasons);
+    case "install-progress": return withFailures(a, withField(a, "installs", onInstall(a.installs, frame, time)));
+    case "terminal-output": return withFailures(a, withField(a, "commands", onOutput(a.commands, frame, time)));
+    case "training_event": return withFailures(a, withField(a, "trainings", onTraining(a.trainings, frame, startTime)));
     case "heartbeat_event":
-    case "agent_event": return set(a, "beats", onBeat(a.beats, frame));
+    case "agent_event": return withField(a, "beats", onBeat(a.beats, frame));
     case "emote": return onEmote(a, frame);
     case "connected":
-    case "resync": return set(set(a, "commands", unknownCommands(a.commands)), "installs", unknownInstalls(a.installs));
+    case "resync": return withField(withField(a, "commands", unknownCommands(a.commands)), "installs", unknownInstalls(a.installs));
   }
   return a;
 }
 
-const set = <K extends keyof Activity>(a: Activity, key: K, value: Activity[K]): Activity => (a[key] === value ? a : { ...a, [key]: value });
+const withField = <K extends keyof Activity>(a: Activity, key: K, value: Activity[K]): Activity => (a[key] === value ? a : { ...a, [key]: value });
 
 function onStatus(a: Activity, f: Fields): Activity {
   const agent = text(f["agentName"]) ?? a.agent;
@@ -80,9 +80,9 @@ function texts(v: unknown): string[] | undefined {
   return Array.isArray(v) && v.every((r) => typeof r === "string") ? v : undefined;
 }
 
-interface Ending { id: string | number; isFailed: boolean; isNew?: boolean }
+interface Outcome { id: string | number; isFailed: boolean }
 
-const endings = (a: Activity): readonly Ending[] => [
+const outcomes = (a: Activity): readonly Outcome[] => [
   ...a.commands.map((c) => ({ id: `command ${c.id}`, isFailed: hasFailed(c) })),
   ...a.installs.map((i) => ({ id: `install ${i.id}`, isFailed: i.state === "failed" })),
   ...a.trainings.map((t) => ({ id: `training ${t.id}`, isFailed: t.state === "failed" && t.isNew })),
@@ -93,7 +93,7 @@ export const hasFailed = (c: Command): boolean => c.state === "error" || c.state
 
 function withFailures(before: Activity, after: Activity): Activity {
   if (before === after) return before;
-  const known = new Set(endings(before).filter((e) => e.isFailed).map((e) => e.id));
-  const added = endings(after).filter((e) => e.isFailed && !known.has(e.id)).length;
+  const failedIds = new Set(outcomes(before).filter((e) => e.isFailed).map((e) => e.id));
+  const added = outcomes(after).filter((e) => e.isFailed && !failedIds.has(e.id)).length;
   return added > 0 ? { ...after, failures: before.failures + added } : after;
 }

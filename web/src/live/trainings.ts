@@ -23,9 +23,9 @@ export const maxTrainings = 10;
 export const maxSteps = 50;
 
 const finished = /^(?:complete|completed|done|finished|succeeded)$/i;
-const broken = /^(?:error|failed|failure)$/i;
+const failure = /^(?:error|failed|failure)$/i;
 
-export function onTraining(trainings: readonly Training[], f: Fields, opened: number): readonly Training[] {
+export function onTraining(trainings: readonly Training[], f: Fields, startTime: number): readonly Training[] {
   const payload = fieldsOf(f["payload"]);
   const event = text(f["eventId"]);
   const at = amount(f["ts"]);
@@ -34,12 +34,12 @@ export function onTraining(trainings: readonly Training[], f: Fields, opened: nu
   const before = trainings.find((t) => t.id === id);
   if (before?.steps.some((s) => s.event === event)) return trainings;
   const phase = short(payload["phase"]) || short(payload["status"]);
-  const message = short(payload["message"]) || (phase || "progress" in payload ? "" : short(JSON.stringify("value" in payload ? payload["value"] : payload)));
+  const message = short(payload["message"]) || (phase || "progress" in payload ? "" : short(JSON.stringify(payload["value"] ?? payload)));
   const progress = fraction(payload["progress"]) ?? (finished.test(phase) ? 1 : before?.progress);
   const training: Training = {
     id, phase: phase || before?.phase || "", message, at, ...(progress !== undefined && { progress }),
-    state: finished.test(phase) ? "done" : broken.test(phase) ? "failed" : "running",
-    steps: [{ event, at, phase, message }, ...(before?.steps ?? [])].slice(0, maxSteps), isNew: at >= opened,
+    state: finished.test(phase) ? "done" : failure.test(phase) ? "failed" : "running",
+    steps: [{ event, at, phase, message }, ...(before?.steps ?? [])].slice(0, maxSteps), isNew: at >= startTime,
   };
   return [training, ...trainings.filter((t) => t !== before)].slice(0, maxTrainings);
 }
