@@ -7,7 +7,8 @@ export interface Beat {
   /** Milliseconds. */
   duration?: number;
   hasMedia: boolean; isTyping: boolean;
-  conversation: string; // "" if there is none
+  /** Empty for a beat outside of conversations. */
+  conversation: string;
 }
 
 /** The number of entries that are kept: a screen or two. Older ones only say what is over. */
