@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @cache
-def _names(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+def _names(kind: Any) -> tuple[tuple[str, str], ...]:
     """Return the names of a dataclass's fields with their keys in JSON."""
     result = []
     for f in fields(kind):
