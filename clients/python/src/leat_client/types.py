@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Any, Literal, TypeVar
 
 Json = Any
@@ -17,14 +16,19 @@ Access = Literal["read", "write"]
 T = TypeVar("T")
 
 
-@cache
-def _names(kind: Any) -> tuple[tuple[str, str], ...]:
+_members: dict[type[Any], tuple[tuple[str, str], ...]] = {}
+
+
+def _names(kind: type[Any]) -> tuple[tuple[str, str], ...]:
     """Return the names of a dataclass's fields with their keys in JSON."""
-    result = []
-    for f in fields(kind):
-        head, *tail = f.name.split("_")
-        result.append((f.name, f.metadata.get("key") or head + "".join(word.capitalize() for word in tail)))
-    return tuple(result)
+    if kind not in _members:
+        _members[kind] = tuple((f.name, f.metadata.get("key") or _camel_case(f.name)) for f in fields(kind))
+    return _members[kind]
+
+
+def _camel_case(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)
 
 
 def parse(kind: type[T], document: Mapping[str, Any]) -> T:
