@@ -17,13 +17,13 @@ StartGateway = Callable[..., Gateway]
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The gateway of this tree. LEAT_BIN names one that is built already."""
-    if path := os.environ.get("LEAT_BIN"):
-        return Path(path)
+    if built := os.environ.get("LEAT_BIN"):
+        return Path(built)
     if shutil.which("go") is None:
         pytest.skip("SKIPPED: install Go, or set LEAT_BIN to a built gateway")
     path = tmp_path_factory.mktemp("program") / "leat"
     subprocess.run(["go", "build", "-o", path, "./cmd/leat"], cwd=ROOT, check=True)
-    return Path(path)
+    return path
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def test_killed_gateway(start_gateway: Callable[..., Gateway], run: Callable[[st
     gateway = start_gateway(agent="demo")
     with Client(gateway.url) as client:
         conversation = client.create()
-        conversation.send("slow 12 * 7")
+        conversation.send("long 2000")
     reader = Reader()
 
     def kill() -> None:

@@ -6,11 +6,11 @@ import inspect
 import mimetypes
 import os
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -34,7 +34,7 @@ class _Channel:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
         self._response: httpx.Response | None = None
-        self._pieces: AsyncIterator[bytes] | None = None
+        self._pieces: AsyncGenerator[bytes, None] | None = None
         self._closed = False
         self._scope: anyio.CancelScope | None = None  # of the effect that is being carried out
 
@@ -93,7 +93,7 @@ class _Channel:
             built = http.build_request(**request_arguments(self._client._base, request), timeout=stream_timeout(self._client._options))
             self._response = response = await http.send(built, stream=True)
             body = await response.aread() if response.status_code != 200 else b""
-            self._pieces = response.aiter_bytes()
+            self._pieces = cast(AsyncGenerator[bytes, None], response.aiter_bytes())
             return response_of(response, body)
 
     async def _read(self) -> bytes:
@@ -104,10 +104,13 @@ class _Channel:
             return await anext(self._pieces, b"")
 
     async def disconnect(self) -> None:
-        response, self._response, self._pieces = self._response, None, None
-        if response is not None:
-            with anyio.CancelScope(shield=True):
+        response, pieces = self._response, self._pieces
+        self._response = self._pieces = None
+        with anyio.CancelScope(shield=True):
+            if response is not None:
                 await response.aclose()
+            if pieces is not None:
+                await pieces.aclose()
 
     def interrupt(self) -> None:
         """Wake the task that waits for this channel's effects."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import mimetypes
 import os
 import socket
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -33,7 +33,7 @@ class _Channel:
         self._client = client
         self._response: httpx.Response | None = None
         self._pieces: Iterator[bytes] = iter(())
-        self._closed = threading.Event()
+        self._closed = Event()
 
     def run(self, procedure: Procedure[T]) -> T:
         effect = next(procedure, None)
