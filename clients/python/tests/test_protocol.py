@@ -40,7 +40,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         def set(self) -> None:
             pass
 
-    monkeypatch.setattr("leat_client.client.Event", Clock)
+    monkeypatch.setattr("leat_client.follow.Event", Clock)
     return taken
 
 

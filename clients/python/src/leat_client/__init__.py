@@ -3,12 +3,16 @@
 ``Client`` is for ordinary programs, ``AsyncClient`` for asyncio and trio.
 """
 
-from .aio import AsyncAnswerStream, AsyncClient, AsyncConversation, AsyncFollow
-from .client import AnswerStream, Client, Conversation, Follow
+from .async_client import AsyncClient
+from .async_conversation import AsyncConversation
+from .async_follow import AsyncAnswerStream, AsyncFollow
+from .client import Client
+from .conversation import Conversation
 from .errors import (
     AuthenticationError, ClosedError, ConflictError, ConnectionLostError, DamagedError, DeletedError, ForbiddenError, InvalidError,
     LeatError, LimitError, NotFoundError, ProtocolError, ServerError, TokenError, UnavailableError,
 )  # fmt: skip
+from .follow import AnswerStream, Follow
 from .types import (
     Ack, Agent, Answer, Author, Event, Failure, Grant, Media, Message, Part, Request, State, Summary, Turn, Usage,
 )  # fmt: skip
