@@ -194,10 +194,11 @@ def test_waits_grow_until_data_arrives(waits: list[float], monkeypatch: pytest.M
     [
         (stream({"type": "error", "error": "broken", "reason": "damaged"}), DamagedError),
         (httpx.Response(200, text="<html>"), ProtocolError),
+        (stream({"type": "snapshot", "cursor": "c1"}), ProtocolError),
         (httpx.Response(200, content=b'data: {"type":"hello","protocol":"leat/9"}\n\n', headers={"Content-Type": "text/event-stream"}), ProtocolError),
         (refusal(404, "not_found"), LeatError),
     ],
-    ids=["damaged", "html", "version", "not-found"],
+    ids=["damaged", "html", "empty", "version", "not-found"],
 )  # fmt: skip
 def test_permanent_errors_end_a_stream(answer: httpx.Response, error: type[LeatError]) -> None:
     client, requests = connect(answer)

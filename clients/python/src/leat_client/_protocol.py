@@ -162,6 +162,10 @@ def json_request(method: str, path: str, document: Mapping[str, Any], headers: M
     return HttpRequest(method, path, {"Content-Type": "application/json", **(headers or {})}, body)
 
 
+# What the frames that move the cursor carry.
+_CONTENTS = {"snapshot": "transcript", "batch": "events"}
+
+
 class _Resync(Exception):
     """A frame didn't apply: the stream continues with a snapshot."""
 
@@ -248,6 +252,8 @@ class Follower:
             self._is_accepted = True
         elif kind == "error":
             raise error_of_frame(frame)
+        elif kind in _CONTENTS and not (isinstance(frame.get("cursor"), str) and isinstance(frame.get(_CONTENTS[kind]), (dict, list))):
+            raise ProtocolError(f"invalid frame: a {kind} without a cursor or {_CONTENTS[kind]}")
         elif kind == "snapshot":
             self._transcript.reset(frame["transcript"], bool(frame.get("earlier")))
             yield from self._advance(frame["cursor"], None)
