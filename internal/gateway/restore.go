@@ -18,8 +18,18 @@ var errChanged = errors.New("gateway: the conversation has changed")
 // restore undoes a truncate: it removes the one question that was sent since and its answer, and adds the removed messages again. A turn
 // that answers is stopped first.
 func (w commands) restore(ctx context.Context, p Principal, c Command) (Ack, error) {
-	// A restore that is refused stops nothing.
-	if x, ok := w.core.undos.get(w.id, c.Seq); ok {
+	var x undo
+	var ok bool
+	// Looked up in a job: only there it is sure that an earlier truncate or restore, whose caller has the result, has changed the undos.
+	err := w.submit(ctx, func(*tx) error {
+		x, ok = w.core.undos.get(w.id, c.Seq)
+		return nil
+	})
+	if err != nil {
+		return Ack{}, commandError(err)
+	}
+	if ok {
+		// A restore that is refused stops nothing.
 		log, err := w.core.journal.Read(ctx, w.id, 0, 0)
 		if err != nil {
 			return Ack{}, JournalError("restore", err)
@@ -28,7 +38,7 @@ func (w commands) restore(ctx context.Context, p Principal, c Command) (Ack, err
 			return Ack{}, commandError(err)
 		}
 	}
-	err := w.submit(ctx, func(t *tx) error {
+	err = w.submit(ctx, func(t *tx) error {
 		if _, ok := w.core.undos.get(w.id, c.Seq); !ok {
 			return nil // it is refused below, unless it is a repetition
 		}
