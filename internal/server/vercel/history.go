@@ -41,7 +41,7 @@ type storedPart struct {
 
 // messages answers GET /api/chat/{id} with the messages of a chat, which a page passes to useChat.
 func (s *surface) messages(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	id, isFound, err := s.find(r.Context(), p, r.PathValue("id"))
+	id, isFound, err := s.chats.Find(r.Context(), p, r.PathValue("id"))
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
-	"github.com/leat-dev/leat/transcript"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 )
 
 // send adds the user's message of a request, unless the conversation has it, and finds the turn that answers it.
@@ -25,10 +25,10 @@ func (s *surface) send(ctx context.Context, p gateway.Principal, rq *request, to
 	if err != nil {
 		return err
 	}
-	if to.conversation, err = s.open(ctx, p, rq.ID, rq.Agent); err != nil {
+	if to.conversation, err = s.chats.Open(ctx, p, rq.ID, rq.Agent); err != nil {
 		return err
 	}
-	original, err := s.lookUp(ctx, p, to.conversation, message.ID)
+	original, err := s.chats.Message(ctx, p, to.conversation, message.ID)
 	if err != nil {
 		return err
 	}
@@ -37,12 +37,12 @@ func (s *surface) send(ctx context.Context, p gateway.Principal, rq *request, to
 	switch {
 	case original == nil:
 	case rq.Trigger == triggerRegenerate:
-		message = original.message
-		err = s.truncate(ctx, p, to.conversation, original.before)
+		message = original.CommandMessage
+		err = s.chats.Truncate(ctx, p, to.conversation, original.Before)
 	case isEdit:
-		err = s.truncate(ctx, p, to.conversation, original.before)
+		err = s.chats.Truncate(ctx, p, to.conversation, original.Before)
 	default:
-		to.turn, err = original.turnFor(&message)
+		to.turn, err = turnFor(original, &message)
 		return err
 	}
 	if err != nil {
@@ -51,9 +51,9 @@ func (s *surface) send(ctx context.Context, p gateway.Principal, rq *request, to
 	ack, err := server.Do(ctx, s.gw, p, to.conversation, gateway.Command{Type: gateway.CommandSend, Agent: rq.Agent, Message: &message, Queue: true})
 	if rejection, ok := errors.AsType[*gateway.Rejection](err); ok && rejection.Reason == gateway.ReasonConflict {
 		// The same message may have arrived twice at the same time.
-		if original, lookErr := s.lookUp(ctx, p, to.conversation, message.ID); original != nil || lookErr != nil {
+		if original, lookErr := s.chats.Message(ctx, p, to.conversation, message.ID); original != nil || lookErr != nil {
 			if lookErr == nil {
-				to.turn, lookErr = original.turnFor(&message)
+				to.turn, lookErr = turnFor(original, &message)
 			}
 			return lookErr
 		}
@@ -63,80 +63,11 @@ func (s *surface) send(ctx context.Context, p gateway.Principal, rq *request, to
 }
 
 // turnFor returns the turn that answers a message, if the repetition has the same content. The client has then lost the response.
-func (k *knownMessage) turnFor(repetition *gateway.CommandMessage) (string, error) {
-	if k.turn == "" || k.message.Text != repetition.Text || len(k.message.Parts) != len(repetition.Parts) {
+func turnFor(original *chats.Message, repetition *gateway.CommandMessage) (string, error) {
+	if original.Turn == "" || original.Text != repetition.Text || len(original.Parts) != len(repetition.Parts) {
 		return "", server.Errorf(http.StatusConflict, gateway.ReasonConflict, "another message of this chat has the same id")
 	}
-	return k.turn, nil
-}
-
-// knownMessage is a user's message that the conversation has.
-type knownMessage struct {
-	message gateway.CommandMessage
-	before  string // id of the message before it; may be empty
-	turn    string // that answers it
-}
-
-// lookUp returns a user's message of a conversation, or nil.
-//
-// The message may be older than what is in memory, and so may the one before it. Then the whole log is read, which is rare: users edit and repeat
-// what they see.
-func (s *surface) lookUp(ctx context.Context, p gateway.Principal, conversation, id string) (original *knownMessage, err error) {
-	if id == "" {
-		return nil, nil
-	}
-	err = s.gw.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool {
-		original = nil
-		for i, m := range t.Messages {
-			if m.ID != id || m.Role != event.User {
-				continue
-			}
-			original = &knownMessage{message: copyOf(m), turn: m.StateTurn}
-			if i > 0 {
-				original.before = t.Messages[i-1].ID
-			}
-			return i > 0 || !t.Earlier
-		}
-		return !t.Earlier
-	})
-	return original, err
-}
-
-// copyOf returns a user's message as it was sent.
-func copyOf(m *transcript.Message) gateway.CommandMessage {
-	result := gateway.CommandMessage{ID: m.ID, Source: m.Source, Author: m.Author}
-	var texts []string
-	for _, p := range m.Parts {
-		switch p.Kind {
-		case event.KindText:
-			texts = append(texts, p.Text(event.Text))
-		case event.KindMedia:
-			result.Parts = append(result.Parts, event.Part{Kind: p.Kind, Media: p.Media})
-		case event.KindData:
-			result.Parts = append(result.Parts, event.Part{Kind: p.Kind, Data: p.Data})
-		}
-	}
-	result.Text = strings.Join(texts, event.JoinBlank)
-	return result
-}
-
-// maxStops limits how often a truncate is tried. Between two attempts, the turns that were unfinished are stopped. A conversation in which
-// programs begin turns all the time must not keep a request forever.
-const maxStops = 5
-
-// truncate removes the messages after one. Turns that still answer them are stopped: the user has replaced their question. The files of the
-// removed messages are retained for a while, because one of the messages is sent again.
-func (s *surface) truncate(ctx context.Context, p gateway.Principal, conversation, after string) error {
-	for range maxStops {
-		_, err := server.Do(ctx, s.gw, p, conversation, gateway.Command{Type: gateway.CommandTruncate, After: after, KeepFiles: true})
-		if rejection, ok := errors.AsType[*gateway.Rejection](err); !ok || rejection.Reason != gateway.ReasonUnfinished {
-			return err
-		}
-		if err := s.stopTurns(ctx, p, conversation); err != nil {
-			return err
-		}
-	}
-	return server.Errorf(http.StatusConflict, gateway.ReasonUnfinished, "other answers begin in this chat all the time; try again")
+	return original.Turn, nil
 }
 
 // answer passes on the answers in the last message, which is the agent's, and finds the place where the response to it continues.
@@ -144,7 +75,7 @@ func (s *surface) truncate(ctx context.Context, p gateway.Principal, conversatio
 // If another client has answered a request meanwhile, its answer counts, and the response continues as for any other. The client's own answer
 // is dropped without an error, because the user sees from the rest of the message which one counts.
 func (s *surface) answer(ctx context.Context, p gateway.Principal, rq *request, to *target) error {
-	id, isFound, err := s.find(ctx, p, rq.ID)
+	id, isFound, err := s.chats.Find(ctx, p, rq.ID)
 	if err != nil {
 		return err
 	}

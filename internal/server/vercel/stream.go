@@ -51,7 +51,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 		return writeErr
 	}
-	chunks := newWriter(to.sdk, to.turn, to.calls, func(request string) (bool, error) { return s.isOpen(r.Context(), p, to.turn, request) })
+	chunks := newWriter(to.sdk, to.turn, to.calls, func(request string) (bool, error) { return s.chats.IsOpen(r.Context(), p, to.turn, request) })
 	chunks.start()
 	err := write(chunks.take())
 	if err == nil {
@@ -123,23 +123,6 @@ func (s *surface) disconnected(ctx context.Context, p gateway.Principal, to targ
 		return fmt.Errorf("stop turn %s of a disconnected client: %w", to.turn, err)
 	}
 	return nil
-}
-
-// isOpen reports whether a request of a turn waits for its answer.
-//
-// The turn is read as it is now. The answer that is streamed may be behind, above all in a replay, and then shows requests as open that were
-// answered since. This is called only for requests, which are rare.
-func (s *surface) isOpen(ctx context.Context, p gateway.Principal, turn, request string) (bool, error) {
-	_, t, err := s.gw.Turn(ctx, p, gateway.ActionRead, turn)
-	if err != nil {
-		return false, err
-	}
-	for _, r := range t.Requests {
-		if r.ID == request {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // errFound ends a reading that has found what it looked for.

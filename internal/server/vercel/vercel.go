@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 )
 
 // source marks messages that came from the SDK.
@@ -17,39 +18,20 @@ const source = "vercel"
 type surface struct {
 	srv     *server.Server
 	gw      *gateway.Gateway
+	chats   chats.Chats
 	viewers *server.ViewerMetrics
 }
 
 // Register adds the routes to a server. The path is the SDK's default.
 func Register(srv *server.Server, gw *gateway.Gateway) {
-	s := &surface{srv: srv, gw: gw, viewers: srv.Metrics().Viewers(source)}
+	s := &surface{srv: srv, gw: gw, chats: chats.Chats{Gateway: gw}, viewers: srv.Metrics().Viewers(source)}
 	srv.HandleAll(server.Authenticated, []server.Route{
-		{Method: http.MethodPost, Pattern: "/api/chat", Handler: s.post, MaxBody: maxBody, Stream: true, Errors: plainError},
-		{Method: http.MethodGet, Pattern: "/api/chat", Handler: s.resumeByQuery, Stream: true, Errors: plainError},
-		{Method: http.MethodGet, Pattern: "/api/chat/{id}", Handler: s.messages, Errors: plainError},
-		{Method: http.MethodGet, Pattern: "/api/chat/{id}/stream", Handler: s.resume, Stream: true, Errors: plainError},
-		{Method: http.MethodDelete, Pattern: "/api/chat/{id}/stream", Handler: s.stop, Errors: plainError},
+		{Method: http.MethodPost, Pattern: "/api/chat", Handler: s.post, MaxBody: maxBody, Stream: true, Errors: chats.RespondError},
+		{Method: http.MethodGet, Pattern: "/api/chat", Handler: s.resumeByQuery, Stream: true, Errors: chats.RespondError},
+		{Method: http.MethodGet, Pattern: "/api/chat/{id}", Handler: s.messages, Errors: chats.RespondError},
+		{Method: http.MethodGet, Pattern: "/api/chat/{id}/stream", Handler: s.resume, Stream: true, Errors: chats.RespondError},
+		{Method: http.MethodDelete, Pattern: "/api/chat/{id}/stream", Handler: s.stop, Errors: chats.RespondError},
 	})
-}
-
-// plainError responds with one sentence. The SDK makes the whole body the message of its error, and pages show that.
-func plainError(w http.ResponseWriter, _ *http.Request, e *server.Error) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Leat-Reason", e.Reason)
-	w.WriteHeader(e.Status)
-	_, _ = w.Write([]byte(sentence(e.Message))) // best effort: the client may have disconnected
-}
-
-// sentence returns a message as a sentence.
-func sentence(s string) string {
-	if s == "" {
-		return s
-	}
-	s = strings.ToUpper(s[:1]) + s[1:]
-	if !strings.HasSuffix(s, ".") {
-		s += "."
-	}
-	return s
 }
 
 // post adds a message, an edit or an answer and streams the turn.
@@ -115,14 +97,18 @@ func (s *surface) resumeChat(w http.ResponseWriter, r *http.Request, p gateway.P
 	if err != nil {
 		return err
 	}
-	id, isFound, err := s.find(r.Context(), p, chat)
+	id, isFound, err := s.chats.Find(r.Context(), p, chat)
 	if err != nil {
 		return err
 	}
 	if isFound {
 		to.conversation = id
-		if to.turn, err = s.unfinishedTurn(r.Context(), p, id); err != nil {
+		turns, err := s.chats.Unfinished(r.Context(), p, id)
+		if err != nil {
 			return err
+		}
+		if len(turns) > 0 {
+			to.turn = turns[len(turns)-1] // its answer is the last message of the chat
 		}
 	}
 	if to.turn == "" {
@@ -142,14 +128,14 @@ func (s *surface) resumeChat(w http.ResponseWriter, r *http.Request, p gateway.P
 // The SDK's default transport has no request for it: its own stop only disconnects, which a reload and a lost network do too. So pages call this
 // route themselves.
 func (s *surface) stop(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	id, isFound, err := s.find(r.Context(), p, r.PathValue("id"))
+	id, isFound, err := s.chats.Find(r.Context(), p, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	if !isFound {
 		return gateway.ErrNotFound
 	}
-	if err := s.stopTurns(r.Context(), p, id); err != nil {
+	if err := s.chats.Stop(r.Context(), p, id); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
