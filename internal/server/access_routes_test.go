@@ -102,6 +102,13 @@ var decided = map[string]decision{
 	"GET /api/chat/{id}/stream":    {sight: common}, // TestChatsAreTheirs of server/vercel checks whose answers are streamed
 	"DELETE /api/chat/{id}/stream": {sight: own, alone: true},
 
+	// AG-UI. Each caller's threads are the caller's own conversations. A page connects to threads that don't exist yet, and may stop them too.
+	"GET /agui/info":                         {sight: common},
+	"POST /agui":                             {sight: scoped, body: `{"threadId":"one thread for all","runId":"r","messages":[{"id":"","role":"user","content":"x"}]}`},
+	"POST /agui/agent/{agent}/run":           {sight: scoped, body: `{"threadId":"one thread for all","runId":"r","messages":[{"id":"","role":"user","content":"x"}]}`},
+	"POST /agui/agent/{agent}/connect":       {sight: common, body: `{"threadId":"x","runId":"r","messages":[]}`}, // TestThreadsAreTheirs of server/agui checks whose are shown
+	"POST /agui/agent/{agent}/stop/{thread}": {sight: common},                                                     // TestThreadsAreTheirs of server/agui checks whose are stopped
+
 	// Files.
 	"GET /api/conversations/{id}/files/{media}": {sight: own},
 	"POST /api/conversations/{id}/files":        {sight: own, query: "?name=x.txt", body: "x"},

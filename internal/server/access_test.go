@@ -31,6 +31,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/channels"
 	"github.com/leat-dev/leat/internal/server/compat"
@@ -146,6 +147,7 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterTerminal(srv, eliza.TerminalOptions{})
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
+	agui.Register(srv, gw)
 	vercel.Register(srv, gw)
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)

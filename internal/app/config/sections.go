@@ -84,6 +84,7 @@ func (f *Files) check(data string, bad reporter) {
 
 // Outputs says for which clients of other protocols the gateway has routes.
 type Outputs struct {
+	AGUI   bool `yaml:"agui"`
 	Vercel bool `yaml:"vercel"`
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
@@ -294,6 +295,9 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	a.registerChannels(srv)
 	mountChats(srv, a.channels)
 	compat.Register(srv, a.gateway)
+	if a.cfg.Outputs.AGUI {
+		agui.Register(srv, a.gateway)
+	}
 	if a.cfg.Outputs.Vercel {
 		vercel.Register(srv, a.gateway)
 	}

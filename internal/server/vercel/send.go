@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
@@ -136,37 +135,12 @@ func answerTo(r *event.Request, parts []uiPart) (c gateway.Command, ok bool) {
 			return c, true
 		case p.ToolCallID != r.ID:
 		case p.State == "output-available":
-			return outputAnswer(r, textOf(p.Output)), true
+			return chats.OutputAnswer(r, textOf(p.Output)), true
 		case p.State == "output-error" && r.Kind == event.RequestApproval:
 			return gateway.Command{Decision: event.Deny, Text: p.ErrorText}, true
 		case p.State == "output-error":
-			return gateway.Command{Text: errorAnswer(p.ErrorText)}, true
+			return gateway.Command{Text: chats.ErrorAnswer(p.ErrorText)}, true
 		}
 	}
 	return c, false
-}
-
-// outputAnswer returns the answer that the output of a call means: one of the decisions of the request, or a text.
-func outputAnswer(r *event.Request, output string) gateway.Command {
-	decisions := r.Options
-	if r.Kind == event.RequestApproval {
-		decisions = append([]string{string(event.Approve), string(event.Deny)}, decisions...)
-	}
-	for _, d := range decisions {
-		if strings.EqualFold(d, strings.TrimSpace(output)) {
-			return gateway.Command{Decision: event.Decision(d)}
-		}
-	}
-	if output == "" {
-		output = "(no output)" // an answer needs a decision or a text
-	}
-	return gateway.Command{Text: output}
-}
-
-// errorAnswer returns the text for an agent whose tool failed in the client.
-func errorAnswer(text string) string {
-	if text == "" {
-		text = "the tool failed"
-	}
-	return "Error: " + text
 }
