@@ -17,6 +17,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/vercel"
@@ -196,7 +197,7 @@ func chatAgents(g *gates) gateway.Agents {
 	return known
 }
 
-// serveChats serves the chats of the AI SDK on a socket. url is that of the gateway, control that of the gates.
+// serveChats serves the chats of the AI SDK and AG-UI on a socket. url is that of the gateway, control that of the gates.
 func serveChats(t *testing.T) (url, control string) {
 	t.Helper()
 	g := &gates{open: map[string]chan struct{}{}}
@@ -209,6 +210,7 @@ func serveChats(t *testing.T) (url, control string) {
 		t.Fatal(err)
 	}
 	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond})
+	agui.Register(srv, gw)
 	vercel.Register(srv, gw)
 	native.Register(srv, gw)
 	eliza.Register(srv, gw, eliza.Options{})

@@ -49,7 +49,8 @@ func appendBinary(b []byte, f *frame) ([]byte, error) {
 	if !ok {
 		return b, fmt.Errorf("agui: %s has no binary form", f.Type)
 	}
-	body := appendBytes(nil, 1, nil) // the base event, which must be there
+	// The base event repeats the type, whose number is one below that of the event in the envelope.
+	body := appendBytes(nil, 1, protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(l.event)-1))
 	body = appendText(body, l.thread, f.Thread)
 	body = appendText(body, l.run, f.Run)
 	body = appendText(body, l.messageID, f.MessageID)
