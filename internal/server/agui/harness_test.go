@@ -3,6 +3,7 @@ package agui
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -71,10 +72,22 @@ func newHarness(t *testing.T, a agent.Agent, limits quota.Limits) *harness {
 // send makes a request for a subject; if it is empty, for the admin. The response is closed at the end of the test.
 func (h *harness) send(subject, method, path, body string) *http.Response {
 	h.t.Helper()
+	return h.do(subject, method, path, body, nil)
+}
+
+// post is send for a POST with headers.
+func (h *harness) post(subject, path, body string, header http.Header) *http.Response {
+	h.t.Helper()
+	return h.do(subject, http.MethodPost, path, body, header)
+}
+
+func (h *harness) do(subject, method, path, body string, header http.Header) *http.Response {
+	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	maps.Copy(r.Header, header)
 	r.Header.Set("Authorization", "Bearer "+secret)
 	if subject != "" {
 		r.Header.Set(server.HeaderSubject, subject)

@@ -61,7 +61,7 @@ export function textOf(messages) {
 
 // stored is the list of messages that the gateway has of a thread.
 export async function stored(agent, base = url) {
-  const late = newAgent('1.0.0', { thread: agent.threadId, mode: 'connect', base });
+  const late = newAgent('1.0.0', { agent: 'default', thread: agent.threadId, mode: 'connect', base });
   await late.go();
   return late.messages;
 }

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// The AI SDK while the program is killed, by its own test: node/vercel-kill.test.js.
-func TestVercelKill(t *testing.T) {
+// The clients while the program is killed, by their own tests in the folder node.
+func TestKill(t *testing.T) {
 	requireNode(t, "ai-7")
+	requireNode(t, "ag-ui-1")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	// binary.Leat would build in this module, which doesn't know the program's dependencies.
@@ -21,10 +22,12 @@ func TestVercelKill(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build leat: %v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(ctx, "node", "--test", "--test-timeout=300000", "vercel-kill.test.js")
-	cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+path, "LEAT_FOLDER="+t.TempDir(), "LEAT_TOKEN="+secret)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	for _, args := range [][]string{{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}} {
+		cmd := exec.CommandContext(ctx, "node", args...)
+		cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+path, "LEAT_FOLDER="+t.TempDir(), "LEAT_TOKEN="+secret)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
 	}
 }
 
