@@ -20,6 +20,7 @@ type target struct {
 	turns        []string // in the order of their starts
 	isBehind     bool     // the client may lack something of what happened before the seq head
 	head         int64
+	stopsTurn    bool // the turns are stopped when the client disconnects
 }
 
 // run begins or continues the turns of a thread and streams them.
@@ -28,7 +29,7 @@ type target struct {
 //   - With a new message of the user, it begins a turn. A message that has been answered is answered anew.
 //   - Otherwise the client has lost a response, and gets what it lacks.
 func (s *surface) run(w http.ResponseWriter, r *http.Request, p gateway.Principal, name string, body []byte) error {
-	in, agent, err := s.prepare(p, name, body)
+	to, agent, err := s.prepare(r, p, name, body)
 	if err != nil {
 		return err
 	}
@@ -38,8 +39,7 @@ func (s *surface) run(w http.ResponseWriter, r *http.Request, p gateway.Principa
 		return err
 	}
 	defer leave()
-	to := target{in: in}
-	if m := in.last(); m != nil && m.Role == roleUser && len(in.Resume) == 0 {
+	if m := to.in.last(); m != nil && m.Role == roleUser && len(to.in.Resume) == 0 {
 		err = s.send(r.Context(), p, agent, m, &to)
 	} else {
 		err = s.proceed(r.Context(), p, &to, true)
@@ -52,7 +52,7 @@ func (s *surface) run(w http.ResponseWriter, r *http.Request, p gateway.Principa
 
 // connect streams what a page lacks that has just opened a thread. It may not exist yet.
 func (s *surface) connect(w http.ResponseWriter, r *http.Request, p gateway.Principal, name string, body []byte) error {
-	in, _, err := s.prepare(p, name, body)
+	to, _, err := s.prepare(r, p, name, body)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,6 @@ func (s *surface) connect(w http.ResponseWriter, r *http.Request, p gateway.Prin
 		return err
 	}
 	defer leave()
-	to := target{in: in}
 	if err := s.proceed(r.Context(), p, &to, false); err != nil {
 		return err
 	}
@@ -69,12 +68,15 @@ func (s *surface) connect(w http.ResponseWriter, r *http.Request, p gateway.Prin
 }
 
 // prepare reads a request and finds its agent.
-func (s *surface) prepare(p gateway.Principal, name string, body []byte) (in *input, agent string, err error) {
+func (s *surface) prepare(r *http.Request, p gateway.Principal, name string, body []byte) (to target, agent string, err error) {
 	if agent, err = s.agentOf(p, name); err != nil {
-		return nil, "", err
+		return to, "", err
 	}
-	in, err = parse(body)
-	return in, agent, err
+	if to.stopsTurn, err = stopsOnDisconnect(r); err != nil {
+		return to, "", err
+	}
+	to.in, err = parse(body)
+	return to, agent, err
 }
 
 // send adds the user's message, unless the conversation has it, and finds the turn that answers it.

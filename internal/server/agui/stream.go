@@ -22,10 +22,6 @@ var errPaused = errors.New("agui: the turn waits")
 
 // stream streams a run until its turns have ended or one of them waits for a person.
 func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Principal, to target) error {
-	stopsTurn, err := stopsOnDisconnect(r)
-	if err != nil {
-		return err
-	}
 	contentType, encode, beat := server.EventStream, encoder(appendSSE), []byte(keepAlive)
 	if strings.Contains(r.Header.Get("Accept"), binaryType) {
 		contentType, encode, beat = binaryType, appendBinary, nil // the binary form has nothing to send in a silence
@@ -52,7 +48,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	events.history = func() ([]message, error) { return s.history(r.Context(), p, &to) }
 	events.start()
 	tick := func() error { return write(beat) }
-	err = write(events.take())
+	err := write(events.take())
 	if err == nil {
 		err = s.follow(r.Context(), p, &to, events, write, tick, ticker.C)
 	}
@@ -62,7 +58,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	case server.Restarting(err), server.Restarting(cause):
 		err = server.ErrShutdown
 	case writeErr != nil, errors.Is(cause, context.Canceled):
-		return s.disconnected(r.Context(), p, &to, stopsTurn)
+		return s.disconnected(r.Context(), p, &to)
 	case cause != nil: // the session has ended
 		err = cause
 	}
@@ -133,8 +129,8 @@ func (s *surface) fail(events *writer, write func([]byte) error, err error) erro
 }
 
 // disconnected stops the turns of a client that has disconnected, if the client asked for it.
-func (s *surface) disconnected(ctx context.Context, p gateway.Principal, to *target, stopsTurn bool) error {
-	if !stopsTurn || to.conversation == "" {
+func (s *surface) disconnected(ctx context.Context, p gateway.Principal, to *target) error {
+	if !to.stopsTurn || to.conversation == "" {
 		return nil
 	}
 	for _, turn := range to.turns {
