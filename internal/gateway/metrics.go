@@ -115,7 +115,7 @@ func NewMetrics() *Metrics {
 }
 
 // clients are the clients whose mismatches are counted under their name.
-var clients = []string{"page", "go", "ts"}
+var clients = []string{"page", "go", "ts", "python"}
 
 // Mismatch counts a report of a client whose text differs from the log, and returns the label under which it counts the client.
 func (m *Metrics) Mismatch(client, field string) string {

@@ -18,7 +18,27 @@ var errChanged = errors.New("gateway: the conversation has changed")
 // restore undoes a truncate: it removes the one question that was sent since and its answer, and adds the removed messages again. A turn
 // that answers is stopped first.
 func (w commands) restore(ctx context.Context, p Principal, c Command) (Ack, error) {
-	err := w.submit(ctx, func(t *tx) error {
+	var x undo
+	var ok bool
+	// Looked up in a job: only there it is sure that an earlier truncate or restore, whose caller has the result, has changed the undos.
+	err := w.submit(ctx, func(*tx) error {
+		x, ok = w.core.undos.get(w.id, c.Seq)
+		return nil
+	})
+	if err != nil {
+		return Ack{}, commandError(err)
+	}
+	if ok {
+		// A restore that is refused stops nothing.
+		log, err := w.core.journal.Read(ctx, w.id, 0, 0)
+		if err != nil {
+			return Ack{}, JournalError("restore", err)
+		}
+		if _, err := removedBy(log.Events, x); err != nil {
+			return Ack{}, commandError(err)
+		}
+	}
+	err = w.submit(ctx, func(t *tx) error {
 		if _, ok := w.core.undos.get(w.id, c.Seq); !ok {
 			return nil // it is refused below, unless it is a repetition
 		}
@@ -109,17 +129,16 @@ func removedBy(log []event.Event, x undo) (r restoration, err error) {
 			return r, fmt.Errorf("gateway: fold: %w", err)
 		}
 	}
-	questions := 0
-	for i := at + 1; i < len(log); i++ {
-		switch e := &log[i]; {
-		case e.Type == event.MessageAdd && e.Turn == "" && e.Get().Role == event.User:
-			questions++
-		case e.Type == event.MessageAdd && e.Turn == "":
-			questions += 2
+	hasQuestion := false
+	for i := range log[at+1:] {
+		e := &log[at+1+i]
+		if e.Type != event.MessageAdd || e.Turn != "" {
+			continue
 		}
-	}
-	if questions > 1 {
-		return r, reject(ReasonConflict, "messages were added meanwhile; this can't be undone any more")
+		if hasQuestion || e.Get().Role != event.User {
+			return r, reject(ReasonConflict, "messages were added meanwhile; this can't be undone any more")
+		}
+		hasQuestion = true
 	}
 	messages := map[string]bool{}
 	r.turns = map[string]bool{}

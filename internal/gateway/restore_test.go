@@ -153,6 +153,9 @@ func TestRestoreRefused(t *testing.T) {
 		}
 		s.do(s.conv, gateway.Command{Type: gateway.CommandInject, Message: &gateway.CommandMessage{Text: "a note"}})
 		s.refused(s.conv, s.restore(), gateway.ReasonConflict)
+		if turn := s.view(s.conv).Turn(s.again.Turn); turn.State != transcript.TurnRunning {
+			t.Errorf("a restore that was refused for a conflict has stopped the turn: %v", turn.State)
+		}
 		s.do(s.conv, gateway.Command{Type: gateway.CommandStop, Turn: s.again.Turn})
 		synctest.Wait()
 		// A truncate that does not keep files deletes at once, also what an earlier one kept.

@@ -3,8 +3,6 @@
 package gateway
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,9 +31,9 @@ type undos struct {
 
 // add makes a truncate undoable, instead of an earlier one of the conversation.
 func (u *undos) add(conversation string, x undo) {
-	u.drop(conversation)
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.remove(conversation)
 	if u.closed {
 		return
 	}
@@ -54,8 +52,10 @@ func (u *undos) get(conversation string, truncate int64) (x undo, ok bool) {
 
 // take makes a truncate final. It does nothing if that is no longer the undoable one.
 func (u *undos) take(conversation string, truncate int64) {
-	if _, ok := u.get(conversation, truncate); ok {
-		u.drop(conversation)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.pending[conversation].truncate == truncate {
+		u.remove(conversation)
 	}
 }
 
@@ -63,6 +63,11 @@ func (u *undos) take(conversation string, truncate int64) {
 func (u *undos) drop(conversation string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.remove(conversation)
+}
+
+// remove is drop with mu held.
+func (u *undos) remove(conversation string) {
 	if x, ok := u.pending[conversation]; ok {
 		x.timer.Stop()
 		delete(u.pending, conversation)
@@ -73,10 +78,9 @@ func (u *undos) drop(conversation string) {
 // close makes all truncates final, so that their logs are compacted before the gateway ends.
 func (u *undos) close() {
 	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.closed = true
-	conversations := slices.Collect(maps.Keys(u.pending))
-	u.mu.Unlock()
-	for _, c := range conversations {
-		u.drop(c)
+	for conversation := range u.pending {
+		u.remove(conversation)
 	}
 }

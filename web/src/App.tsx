@@ -8,10 +8,11 @@ import { currentSession, type Session, session, signIn, theClient } from "./gate
 import { type Action, listen, useActions } from "./keys";
 import { layer, Layers } from "./layers";
 import { follow, list } from "./list";
+import { receive } from "./live/feed";
 import { resumeNotices } from "./notices/switch";
 import { inOrder } from "./rail/grouping";
 import { Rail } from "./rail/Rail";
-import { open, openOverview, route } from "./route";
+import { open, openActivity, openOverview, route } from "./route";
 import { useStore } from "./store";
 import { theme, toggleTheme } from "./theme";
 import { focusOnMount } from "./ui/focus";
@@ -19,6 +20,8 @@ import { LazyPart } from "./ui/LazyPart";
 import { useNarrow } from "./ui/over";
 
 const Overview = lazy(() => import("./overview/Overview"));
+const ActivityView = lazy(() => import("./live/ActivityView"));
+const Signals = lazy(() => import("./live/Signals"));
 
 /** The delay before the session is requested again after a failure, in milliseconds. */
 const retryDelay = 2000;
@@ -91,6 +94,7 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
     void resumeNotices().catch(() => {}); // the settings show what works
     return follow();
   }, []);
+  useEffect(() => receive(), []);
   // If the gateway refuses the token, show the sign-in form again.
   useEffect(() => theClient().onState((s) => {
     if (s === "unauthorized") void signedOut();
@@ -100,6 +104,7 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
   useActions(useMemo<Action[]>(() => [
     { group: "Go to", name: "New conversation", key: "new", run: () => { open(""); document.getElementById("composer")?.focus(); } },
     ...(operator ? [{ group: "Go to", name: "Overview", run: openOverview }] : []),
+    { group: "Go to", name: "Activity", run: openActivity },
     ...(operator && attaches ? [{ group: "Go to", name: "Attach a session…", run: () => layer.set("attach") }] : []),
     { group: "This page", name: dark ? "Light theme" : "Dark theme", run: toggleTheme },
     { group: "This page", name: "Settings", run: () => layer.set("settings") },
@@ -123,7 +128,10 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
       {rail && <div className="shade" onClick={closeRail} />}
       {at.view === "overview"
         ? <main id="main" className="chat" tabIndex={-1}><LazyPart of={at.view} fallback={<div className="talk" aria-busy="true" />}><Overview openRail={openRail} /></LazyPart></main>
+        : at.view === "activity"
+        ? <main id="main" className="chat" tabIndex={-1}><LazyPart of={at.view} fallback={<div className="talk" aria-busy="true" />}><ActivityView openRail={openRail} isOperator={operator} /></LazyPart></main>
         : <Chat key={id || newId} id={id} newId={newId} attaches={operator && attaches} openRail={openRail} />}
+      <LazyPart of="signals"><Signals isOperator={operator} view={at.view} /></LazyPart>
       <Layers />
     </div>
   );

@@ -1,11 +1,11 @@
 import { Store } from "./store";
 
-/** The open view: a conversation ("" is a new one) with an inspected turn ("" is none), or the overview. */
-export type Route = { view: "chat"; id: string; turn: string } | { view: "overview" };
+/** The open view: a conversation ("" is a new one) with an inspected turn ("" is none), or the overview, or the activity. */
+export type Route = { view: "chat"; id: string; turn: string } | { view: "overview" | "activity" };
 
 function parseRoute(): Route {
   const hash = location.hash.slice(1);
-  if (hash === "/overview") return { view: "overview" };
+  if (hash === "/overview" || hash === "/activity") return { view: hash === "/overview" ? "overview" : "activity" };
   try {
     const [path, query] = hash.split("?");
     return { view: "chat", id: decodeURIComponent(/^\/c\/(.+)$/.exec(path!)?.[1] ?? ""), turn: new URLSearchParams(query).get("turn") ?? "" };
@@ -28,6 +28,10 @@ export const openTurn = (id: string, turn = ""): string => `#/c/${encodeURICompo
 
 export function openOverview(): void {
   go("#/overview", "push");
+}
+
+export function openActivity(): void {
+  go("#/activity", "push");
 }
 
 function go(hash: string, method: "push" | "replace"): void {

@@ -160,10 +160,10 @@ export class Conversation {
     const at = find(this.state);
     const old = this.state.messages[at];
     if (!old) throw new LeatError("the conversation has no such message", "unknown");
-    const { onRemoval, ...sending } = options;
+    const { onRemoval, ...sendOptions } = options;
     const { seq } = await this.truncate(this.state.messages[at - 1]?.id, true);
     onRemoval?.(seq);
-    return this.host.deliver(this.id, { ...(message ?? { parts: old.parts.map(newPartOf) }), id }, sending, crypto.randomUUID());
+    return this.host.deliver(this.id, { ...(message ?? { parts: old.parts.map(newPartOf) }), id }, sendOptions, crypto.randomUUID());
   }
 
   /**

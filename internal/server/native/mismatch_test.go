@@ -70,7 +70,8 @@ func TestMismatch(t *testing.T) {
 	}
 	want := []string{
 		`leat_client_mismatches_total{client="go",field="text"} 0`, `leat_client_mismatches_total{client="other",field="text"} 2`,
-		`leat_client_mismatches_total{client="page",field="text"} 2`, `leat_client_mismatches_total{client="ts",field="text"} 0`,
+		`leat_client_mismatches_total{client="page",field="text"} 2`, `leat_client_mismatches_total{client="python",field="text"} 0`,
+		`leat_client_mismatches_total{client="ts",field="text"} 0`,
 	}
 	counted(want...)
 	if got := log.String(); strings.Count(got, "conversation="+id) != 4 || !strings.Contains(got, "have_bytes=2") || strings.Contains(got, "my-own") {

@@ -35,7 +35,6 @@ export default function Overview({ openRail }: { openRail: () => void }) {
       <div className="scroll">
         <div className="wide">
           {error && <p className="bad" role="status">{error}</p>}
-          {status.pendingRestart && <p className="warn" role="note">Restart needed: {(status.pendingRestartReasons ?? []).join(", ")}</p>}
           <div className="tiles">{tiles.map((t, i) => <Gauge key={t.name} tile={t} now={latest} values={courses[i]!} />)}</div>
           <section aria-labelledby="minute">
             <button type="button" className="link" aria-expanded={table} onClick={() => setTable(!table)}><span id="minute">{table ? "Hide table" : "View as table"}</span></button>

@@ -9,7 +9,7 @@ import { add, type Snapshot, metricNames, type Sampled } from "./tiles";
 /** The minimum interval between readings, in milliseconds. */
 const interval = 1000;
 
-export interface Status { state?: string; uptime?: number; pendingRestart?: boolean; pendingRestartReasons?: string[] }
+export interface Status { state?: string; uptime?: number }
 
 export interface Readings { all: readonly (Sampled | undefined)[]; status: Status; error: string }
 

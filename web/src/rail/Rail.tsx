@@ -6,7 +6,8 @@ import type { Session } from "../gateway";
 import { ariaKeys, spelled } from "../keys";
 import { type Layer, layer } from "../layers";
 import { list } from "../list";
-import { open as goTo, openOverview, route } from "../route";
+import { activity } from "../live/feed";
+import { open as goTo, openActivity, openOverview, route } from "../route";
 import { SignOut } from "../SignOut";
 import { useStore } from "../store";
 import { theme, toggleTheme } from "../theme";
@@ -51,11 +52,12 @@ export function Rail({ current, session, opened, open, close }: RailProps) {
     return next;
   });
   const { view } = useStore(route);
+  const hasFailures = (useStore(activity)?.failures ?? 0) > 0 && view !== "activity";
   const dark = useStore(theme) === "dark";
   const rail = useRef<HTMLElement>(null);
   useSheet(rail, opened);
   useEscape(opened, close);
-  const news = conversations.some((c) => (c.unread || c.waiting) && c.id !== current);
+  const news = conversations.some((c) => (c.unread || c.waiting) && c.id !== current) || hasFailures;
   // Opening a layer closes the list, so that the layer covers only the page.
   const openLayer = (l: Layer) => {
     close();
@@ -104,6 +106,11 @@ export function Rail({ current, session, opened, open, close }: RailProps) {
       {!loaded && error && <p className="muted">{error}</p>}
       {(session.admin || !session.tokenNeeded) && (
         <button type="button" className="quiet wide" title="Overview" aria-current={view === "overview" ? "page" : undefined} onClick={() => { openOverview(); close(); }}><Icon name="gauge" /><span className="label">Overview</span></button>
+      )}
+      {(session.admin || !session.tokenNeeded) && (
+        <button type="button" className="quiet wide" title="Activity" aria-label={hasFailures ? "Activity, something failed" : undefined} aria-current={view === "activity" ? "page" : undefined} onClick={() => { openActivity(); close(); }}>
+          <Icon name="terminal" /><span className="label">Activity</span>{hasFailures && <span className="unread" />}
+        </button>
       )}
       <button type="button" className="quiet wide" aria-keyshortcuts={ariaKeys("palette")} title={`Search and commands (${spelled("palette")})`} onClick={() => openLayer("palette")}><Icon name="search" /><span className="label">Search and commands</span></button>
       <button type="button" className="quiet wide" title="Settings" onClick={() => openLayer("settings")}><Icon name="settings" /><span className="label">Settings</span></button>

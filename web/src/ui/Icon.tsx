@@ -39,6 +39,8 @@ const paths = {
   archive: "M4 5h16v4H4zM6 9v10h12V9M10 13h4",
   camera: "M4 8h4l2-3h4l2 3h4v11H4zM12 10a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
   select: "M4 6h16v12H4zM8 12l3 3 5-6",
+  terminal: "M4 5h16v14H4zM7 9l3 3-3 3M12 15h5",
+  face: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM9 10h.01M15 10h.01M8.5 14a4 4 0 0 0 7 0",
   help: "M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 18h.01",
 } as const;
 

@@ -24,10 +24,11 @@ export function film() {
       if (growing && complete.has(id)) flickers.push(`${id} was complete and grows again`);
       if (!growing) complete.add(id);
       const { height, width } = a.getBoundingClientRect();
+      const sized = a.querySelectorAll(".media.image[data-sized]").length;
       const before = heights.get(id);
-      // A detail that the test itself expands or collapses is not flicker.
-      if (before && width === before.width && height < before.height - line && !window.folding) flickers.push(`${id} is ${Math.round(height)} high after ${Math.round(before.height)}`);
-      heights.set(id, { height, width });
+      // A detail that the test itself expands or collapses is not flicker, nor is a picture that turns out to be smaller than its placeholder.
+      if (before && width === before.width && sized === before.sized && height < before.height - line && !window.folding) flickers.push(`${id} is ${Math.round(height)} high after ${Math.round(before.height)}`);
+      heights.set(id, { height, width, sized });
       scene.push({ id, mine: a.classList.contains("user"), growing, parts: children.map((e) => (e.matches(".text, .said") ? "text" : e.matches(".tool") ? "tool" : e.matches(".reasoning") ? "reasoning" : e.tagName.toLowerCase())), text: children.map((e) => e.innerText).join("\n") });
     }
     for (const [e, text] of parts) {

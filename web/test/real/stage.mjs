@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 
-import { composer, open as openPage } from "../harness.mjs";
+import { chooseAgent, composer, open as openPage } from "../harness.mjs";
 import { film } from "./film.mjs";
 
 if (!process.env.CONTROL) throw new Error("run by make e2e-openclaw and make e2e-letta");
@@ -40,7 +40,7 @@ export async function open(agent) {
   await page.context().addInitScript(film);
   await page.reload(); // from here on everything is recorded
   await page.locator('.connection[data-state="connected"]').waitFor();
-  if (agent) await page.getByRole("combobox", { name: "Agent" }).selectOption(agent);
+  if (agent) await chooseAgent(page, agent);
   await composer(page).waitFor();
   return page;
 }
