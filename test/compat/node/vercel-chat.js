@@ -7,6 +7,12 @@ export const { LEAT_URL: url, LEAT_TOKEN: token, LEAT_GATES: gates } = process.e
 
 export const sdks = { 5: ai5, 6: ai6, 7: ai7 };
 
+const word = (i) => `word${'ö'.repeat(i % 7)} 🌍\n`;
+
+// What the agent long writes, and what it writes before it waits at its first gate.
+export const long = Array.from({ length: 200 }, (_, i) => word(i)).join('');
+export const longBefore = Array.from({ length: 20 }, (_, i) => word(i)).join('');
+
 class State {
   error = undefined;
   #status = 'ready';

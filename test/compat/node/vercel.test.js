@@ -1,11 +1,7 @@
 // The AI SDK of Vercel, versions 5, 6 and 7, against the gateway at LEAT_URL. ../vercel_test.go runs it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { lossy, newChat, open, request, sdks, stored, textOf, url } from './vercel-chat.js';
-
-const word = (i) => `word${'ö'.repeat(i % 7)} 🌍\n`;
-const long = Array.from({ length: 200 }, (_, i) => word(i)).join('');
-const longBefore = Array.from({ length: 20 }, (_, i) => word(i)).join(''); // up to the gate
+import { long, longBefore, lossy, newChat, open, request, sdks, stored, textOf, url } from './vercel-chat.js';
 
 // types lists the types of a message's parts.
 const types = (message) => message.parts.map((p) => p.type);
