@@ -62,7 +62,7 @@ func (g *gates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// pieces are what the agent long writes; node/vercel.test.js has the same text.
+// pieces are what the agent long writes; node/vercel-chat.js has the same text.
 func pieces() []string {
 	var all []string
 	for i := range 200 {
@@ -209,7 +209,7 @@ func serveChats(t *testing.T) (url, control string) {
 	if err := gw.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond})
+	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond, AllowedOrigins: []string{"*"}})
 	agui.Register(srv, gw)
 	vercel.Register(srv, gw)
 	native.Register(srv, gw)

@@ -123,22 +123,22 @@ func (s *surface) stopRoute(w http.ResponseWriter, r *http.Request, p gateway.Pr
 	return s.stop(w, r, p, r.PathValue("thread"))
 }
 
-// stopped is the response to a stop.
-type stopped struct {
-	Stopped bool `json:"stopped"`
+// stopResult is the response to a stop.
+type stopResult struct {
+	HasStopped bool `json:"stopped"`
 }
 
 // stop stops the unfinished turns of a thread. A page that has not sent anything yet may stop too.
 func (s *surface) stop(w http.ResponseWriter, r *http.Request, p gateway.Principal, thread string) error {
 	id, isFound, err := s.chats.Find(r.Context(), p, thread)
 	if err != nil || !isFound {
-		return server.Respond(w, stopped{}, err)
+		return server.Respond(w, stopResult{}, err)
 	}
 	turns, err := s.chats.Unfinished(r.Context(), p, id)
 	if err == nil {
 		err = s.chats.Stop(r.Context(), p, id)
 	}
-	return server.Respond(w, stopped{len(turns) > 0}, err)
+	return server.Respond(w, stopResult{len(turns) > 0}, err)
 }
 
 // agentOf returns the agent that a path names. It is empty for the agent of the conversation, or the default one.

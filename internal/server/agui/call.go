@@ -18,9 +18,9 @@ func (w *writer) syncTool(state *partState, p *transcript.Part) {
 		w.add(frame{Type: callStart, CallID: state.key.id(), CallName: callName(p)})
 		state.isBegun, state.isOpen = true, true
 	}
-	if delta := arguments(p)[len(state.sent):]; delta != "" {
+	if delta := arguments(p)[len(state.content):]; delta != "" {
 		w.add(frame{Type: callArgs, CallID: state.key.id(), Delta: delta})
-		state.sent += delta
+		state.content += delta
 	}
 	if hasAllInput(p) {
 		state.isComplete = true
@@ -93,10 +93,10 @@ type activity struct {
 // syncActivity sends a status, data or a file as an activity, which the client replaces as a whole.
 func (w *writer) syncActivity(state *partState, p *transcript.Part) {
 	a, ok := activityOf(p)
-	if !ok || state.sent == string(a.content) {
+	if !ok || state.content == string(a.content) {
 		return
 	}
-	state.isBegun, state.sent = true, string(a.content)
+	state.isBegun, state.content = true, string(a.content)
 	w.add(frame{Type: activitySnapshot, MessageID: state.key.id(), ActivityType: a.kind, Content: a.content})
 }
 
@@ -117,7 +117,7 @@ func activityOf(p *transcript.Part) (a activity, ok bool) {
 			URL   string `json:"url,omitempty"`
 			Type  string `json:"mimeType,omitempty"`
 			Name  string `json:"name,omitempty"`
-			Error string `json:"error,omitempty"` // why there is no URL
+			Error string `json:"error,omitempty"` // why the URL is missing
 		}{}
 		if p.Media != nil {
 			f.URL, f.Type, f.Name = p.Media.URL, p.Media.MIME, p.Media.Name

@@ -6,7 +6,7 @@
 //
 // # Invariants
 //
-//   - Each text, reasoning and call is a message of its own, whose id is made of those of Leat's message and part. So the messages are the same
+//   - Each text, reasoning and call is a separate message, whose id is made of those of Leat's message and part. So the messages are the same
 //     in a run, after a replay, and in a snapshot.
 //   - Messages of the user keep the ids that the client gave them.
 //   - The ids of threads are chosen by clients. Two principals with the same id have two conversations.

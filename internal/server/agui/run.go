@@ -26,7 +26,7 @@ type target struct {
 // run begins or continues the turns of a thread and streams them.
 //
 //   - With answers to questions, it passes them on and streams the turns that continue.
-//   - With a new message of the user, it begins a turn. A message that has been answered is answered anew.
+//   - With a new message of the user, it begins a turn. A message that has been answered gets another answer.
 //   - Otherwise the client has lost a response, and gets what it lacks.
 func (s *surface) run(w http.ResponseWriter, r *http.Request, p gateway.Principal, name string, body []byte) error {
 	to, agent, err := s.prepare(r, p, name, body)
@@ -83,34 +83,34 @@ func (s *surface) prepare(r *http.Request, p gateway.Principal, name string, bod
 //
 // Each message gets a separate turn, even if the running one could take it: the client expects one answer for each run.
 func (s *surface) send(ctx context.Context, p gateway.Principal, agent string, m *message, to *target) error {
-	sent, err := commandMessage(m)
+	message, err := commandMessage(m)
 	if err != nil {
 		return err
 	}
 	if to.conversation, err = s.chats.Open(ctx, p, to.in.Thread, agent); err != nil {
 		return err
 	}
-	known, err := s.chats.Message(ctx, p, to.conversation, sent.ID)
+	original, err := s.chats.Message(ctx, p, to.conversation, message.ID)
 	if err != nil {
 		return err
 	}
-	if known != nil {
-		isUnfinished, err := s.isUnfinished(ctx, p, known.Turn)
+	if original != nil {
+		isUnfinished, err := s.isUnfinished(ctx, p, original.Turn)
 		if err != nil {
 			return err
 		}
 		if isUnfinished {
-			to.turns = []string{known.Turn} // the client has lost the response before it got anything
+			to.turns = []string{original.Turn} // the client has lost the response before it got anything
 			return nil
 		}
-		if err := s.chats.Truncate(ctx, p, to.conversation, known.Before); err != nil {
+		if err := s.chats.Truncate(ctx, p, to.conversation, original.Before); err != nil {
 			return err
 		}
-		if known.Text == sent.Text {
-			sent = known.CommandMessage // with its files as they are stored
+		if original.Text == message.Text {
+			message = original.CommandMessage // with its files as they are stored
 		}
 	}
-	ack, err := server.Do(ctx, s.gw, p, to.conversation, gateway.Command{Type: gateway.CommandSend, Agent: agent, Message: &sent, Queue: true})
+	ack, err := server.Do(ctx, s.gw, p, to.conversation, gateway.Command{Type: gateway.CommandSend, Agent: agent, Message: &message, Queue: true})
 	if err != nil {
 		return err
 	}

@@ -62,26 +62,26 @@ func (s *partState) noteSnapshot() {
 	}
 	switch p.Kind {
 	case event.KindText, event.KindReasoning:
-		s.sent, s.isBegun = p.Text(event.Text), s.isBegun || p.Len(event.Text) > 0
+		s.content, s.isBegun = p.Text(event.Text), s.isBegun || p.Len(event.Text) > 0
 	case event.KindTool:
-		s.isBegun, s.sent, s.isComplete = true, arguments(p), hasAllInput(p)
+		s.isBegun, s.content, s.isComplete = true, arguments(p), hasAllInput(p)
 		if s.hasResult = isComplete(p); s.hasResult {
 			s.result = resultOf(p)
 		}
 	default:
 		a, ok := activityOf(p)
-		s.isBegun, s.sent = ok, string(a.content)
+		s.isBegun, s.content = ok, string(a.content)
 	}
 }
 
-// merge returns the messages of a client as they are in the conversation, and then those that the client lacks. What only the client has remains:
-// its system messages, for example, and the results of its tools.
-func merge(client, stored []message) []message {
+// merge returns the messages of a client as they are in the conversation, and then those that the client lacks. The client keeps
+// other messages, such as its system messages and the results of its tools.
+func merge(client, own []message) []message {
 	var list []message
 	isIn, hasResult := map[string]bool{}, map[string]bool{}
 	for _, m := range client {
-		if i := slices.IndexFunc(stored, func(s message) bool { return s.ID == m.ID }); i >= 0 && stored[i].Role != roleUser {
-			m = stored[i]
+		if i := slices.IndexFunc(own, func(s message) bool { return s.ID == m.ID }); i >= 0 && own[i].Role != roleUser {
+			m = own[i]
 		}
 		list = append(list, m)
 		isIn[m.ID] = true
@@ -89,7 +89,7 @@ func merge(client, stored []message) []message {
 			hasResult[m.CallID] = true
 		}
 	}
-	for _, m := range stored {
+	for _, m := range own {
 		if !isIn[m.ID] && !hasResult[m.CallID] {
 			list = append(list, m)
 		}

@@ -49,7 +49,7 @@ type partState struct {
 	isDirty bool
 	// isBegun is true if the client has the part, and isOpen if the part can grow by a delta.
 	isBegun, isOpen bool
-	sent            string // the client's text, arguments, or the content of an activity
+	content         string // the client's text, arguments, or the content of an activity
 	isComplete      bool   // the client has all arguments of a call
 	hasResult       bool   // the client has the result of a call
 	result          string
@@ -166,9 +166,9 @@ func (w *writer) isTakenBack(state *partState) bool {
 	}
 	switch p.Kind {
 	case event.KindText, event.KindReasoning:
-		return !strings.HasPrefix(p.Text(event.Text), state.sent)
+		return !strings.HasPrefix(p.Text(event.Text), state.content)
 	case event.KindTool:
-		isOther := !strings.HasPrefix(arguments(p), state.sent) || state.isComplete && arguments(p) != state.sent
+		isOther := !strings.HasPrefix(arguments(p), state.content) || state.isComplete && arguments(p) != state.content
 		return isOther || state.hasResult && resultOf(p) != state.result
 	}
 	return false
@@ -195,13 +195,13 @@ func (w *writer) syncPart(state *partState) {
 // syncText sends the end of a text.
 func (w *writer) syncText(state *partState, p *transcript.Part) {
 	id := state.key.id()
-	if delta := p.Text(event.Text)[len(state.sent):]; delta != "" {
+	if delta := p.Text(event.Text)[len(state.content):]; delta != "" {
 		if !state.isOpen {
 			w.add(frame{Type: textStart, MessageID: id, Role: roleAssistant})
 			state.isBegun, state.isOpen = true, true
 		}
 		w.add(frame{Type: textContent, MessageID: id, Delta: delta})
-		state.sent += delta
+		state.content += delta
 	}
 	if p.Final {
 		w.close(state)
@@ -211,14 +211,14 @@ func (w *writer) syncText(state *partState, p *transcript.Part) {
 // syncReasoning sends the end of a reasoning text.
 func (w *writer) syncReasoning(state *partState, p *transcript.Part) {
 	id := state.key.id()
-	if delta := p.Text(event.Text)[len(state.sent):]; delta != "" {
+	if delta := p.Text(event.Text)[len(state.content):]; delta != "" {
 		if !state.isOpen {
 			w.add(frame{Type: reasoningStart, MessageID: id})
 			w.add(frame{Type: reasoningBegin, MessageID: id, Role: roleReasoning})
 			state.isBegun, state.isOpen = true, true
 		}
 		w.add(frame{Type: reasoningContent, MessageID: id, Delta: delta})
-		state.sent += delta
+		state.content += delta
 	}
 	if p.Final {
 		w.close(state)

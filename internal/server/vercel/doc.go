@@ -24,8 +24,10 @@
 //   - The body of an error is shown as it is, also if it is JSON. So errors are one sentence.
 //   - A stream that ends cleanly is a success, even without a finish. Only an aborted connection or an error chunk is a failure, and only an
 //     aborted connection is resumed without the user.
-//   - The start chunk of a resume empties the message that has its id. The same chunk in the response to an answer doesn't: what follows is added
-//     to the message, and texts of earlier responses can't grow any more.
+//   - The start chunk of a resume empties the message that has its id. In version 5 this is true only for a new page: a page that resumes after a
+//     lost connection adds the replay to what it had. The gateway can't tell the two apart.
+//   - The same chunk in the response to an answer doesn't empty it: what follows is added to the message, and texts of earlier responses can't
+//     grow any more.
 //   - The input of a call is looked up in the current step, its output in the whole message. An input in a later step makes a second call.
 //   - Answers are sent by themselves, if the page wants that, as soon as each call of the last step has an answer or output. So requests that are
 //     open at the same time must be in one step, and a response that follows an answer must begin with a step. Otherwise the SDK would send the

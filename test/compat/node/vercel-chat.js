@@ -7,6 +7,12 @@ export const { LEAT_URL: url, LEAT_TOKEN: token, LEAT_GATES: gates } = process.e
 
 export const sdks = { 5: ai5, 6: ai6, 7: ai7 };
 
+const word = (i) => `word${'ö'.repeat(i % 7)} 🌍\n`;
+
+// What the agent long writes, and what it writes before it waits at its first gate.
+export const long = Array.from({ length: 200 }, (_, i) => word(i)).join('');
+export const longBefore = Array.from({ length: 20 }, (_, i) => word(i)).join('');
+
 class State {
   error = undefined;
   #status = 'ready';
@@ -71,3 +77,34 @@ export async function stored(chat) {
 }
 
 export const open = (gate) => fetch(`${gates}/${gate}`);
+
+// lossy returns a network whose fetch loses the connection in the middle of a response: after budget bytes, or when lose is called. The error
+// is that of browsers.
+export function lossy() {
+  const network = { budget: Infinity, lose: () => {} };
+  network.fetch = async (...args) => {
+    const response = await fetch(...args);
+    if (response.status !== 200) return response;
+    let left = network.budget;
+    let isSpent = false;
+    const reader = response.body.getReader();
+    const body = new ReadableStream({
+      start(controller) {
+        network.lose = () => {
+          controller.error(new TypeError('network error'));
+          return reader.cancel();
+        };
+      },
+      async pull(controller) {
+        if (isSpent) { await network.lose(); return; } // not earlier: an error discards what was not read yet
+        const { done, value } = await reader.read();
+        if (done) { controller.close(); return; }
+        isSpent = value.length > left;
+        controller.enqueue(value.subarray(0, left));
+        left -= value.length;
+      },
+    });
+    return new Response(body, { status: response.status, headers: response.headers });
+  };
+  return network;
+}

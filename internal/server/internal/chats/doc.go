@@ -3,7 +3,7 @@
 //
 // # Invariants
 //
-//   - Two principals with the same chat id have two conversations. A conversation of somebody else is never found, also if it is shared.
+//   - Two principals with the same chat id have two conversations. The conversations of others are never found, also if they are shared.
 //   - Requests at the same time agree on the conversation of a new chat without a lock, because its id is derived and not stored.
 //   - A chat that was deleted is not created again.
 package chats

@@ -1,4 +1,4 @@
-// Messages that a client sends again: edited, to be answered anew, or because the response was lost.
+// Messages that a client sends again: edited, to get another answer, or because the response was lost.
 
 package chats
 
