@@ -25,6 +25,7 @@ func interruptAnswer(r *event.Request, e *resumeEntry) gateway.Command {
 	if e.Status == "cancelled" {
 		return gateway.Command{Decision: event.Deny}
 	}
+	// Pages with a simple form answer with a boolean or a text, although the schema says otherwise.
 	var isTrue bool
 	if err := json.Unmarshal(e.Payload, &isTrue); err == nil && isApproval && string(e.Payload) != "null" {
 		return decisionOf(isTrue, "")

@@ -90,6 +90,8 @@ func appendBinary(b []byte, f *frame) ([]byte, error) {
 }
 
 // appendText appends a text, unless it is empty or the event doesn't have the field.
+//
+// Empty texts are defaults of the binary form, and clients read a default where a field is missing.
 func appendText(b []byte, field protowire.Number, text string) []byte {
 	if field == 0 || text == "" {
 		return b

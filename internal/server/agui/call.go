@@ -65,6 +65,7 @@ const (
 
 // resultOf returns the result of a call for people and models.
 func resultOf(p *transcript.Part) string {
+	// Both streams of a command are one text, because a result can't have two.
 	output := p.Text(event.Output)
 	if text := p.Text(event.Stderr); text != "" {
 		output = strings.TrimSuffix(output, "\n") + "\n" + text

@@ -15,6 +15,23 @@
 //   - A client that disconnects stops nothing, unless it asked for it.
 //   - A stream always ends with RUN_FINISHED or RUN_ERROR, also if the gateway stops. A connection that breaks ends the client's program.
 //
+// # What becomes of an answer
+//
+//   - A text is a message of the assistant, a reasoning one of the role reasoning. Both grow by deltas.
+//   - A tool is a message with one call. Its arguments grow by deltas. Its result is a message of the role tool, when it is complete.
+//   - A status, data and a file are activities, which are replaced as a whole.
+//   - An approval and a question are interrupts at the end of the run.
+//   - A request for a tool of the page is a call without a result at the end of the run.
+//   - The outcome of the turn is that of the run. A failure, and an interruption by a restart, is a RUN_ERROR.
+//
+// Notes of callbacks, turns inside other turns, and the author of a message have no event.
+//
+// # How a client comes back
+//
+// The protocol has no cursor. A run without a new message, a connect and an answer get a snapshot of everything up to the head of the log at that
+// moment, and then the events of what follows. The snapshot waits until the answer has been read up to there, because a shorter text would
+// take back what the client has, and the client would then append to its longer one.
+//
 // # What the clients do
 //
 // These facts were found with the clients themselves, and test/compat holds the package against them.

@@ -78,8 +78,9 @@ func (w *writer) pause(a *answer.Answer, requests []*event.Request) {
 			o.Type, o.Interrupts = "interrupt", append(o.Interrupts, interruptOf(a, r))
 			continue
 		}
+		// The client would append the arguments to those that it has from an earlier run.
 		if w.in.hasCall(r.ID) {
-			continue // the client has the call from an earlier run
+			continue
 		}
 		w.add(frame{Type: callStart, CallID: r.ID, CallName: r.Tool})
 		w.add(frame{Type: callArgs, CallID: r.ID, Delta: cmp.Or(string(r.Data), "{}")})

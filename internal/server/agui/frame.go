@@ -40,7 +40,9 @@ const (
 	roleActivity  = "activity"
 )
 
-// frame is an event of the protocol. Type determines which fields are used. Absent fields must be missing: null ends a run.
+// frame is an event of the protocol. Its fields are named as in the protocol.
+//
+// Type determines which fields are used. Absent fields must be missing: null ends a run.
 type frame struct {
 	Type         string          `json:"type"`
 	Thread       string          `json:"threadId,omitempty"`
@@ -66,6 +68,8 @@ type outcome struct {
 
 // interrupt is a question that the next run answers.
 type interrupt struct {
+	// ID is that of Leat's request. Reason is one of the words that the protocol suggests; the word tool_call would make CopilotKit send a result for
+	// the call, which the agent's own tools don't take.
 	ID       string          `json:"id"`
 	Reason   string          `json:"reason"`
 	Message  string          `json:"message,omitempty"`
@@ -89,6 +93,8 @@ type message struct {
 }
 
 // toolCall is a call in a message of the assistant.
+//
+// The protocol allows several calls in a message. Here each one has its own, so that its place among the texts is kept.
 type toolCall struct {
 	ID       string `json:"id"`
 	Type     string `json:"type"`
@@ -124,6 +130,8 @@ type encoder func(b []byte, f *frame) ([]byte, error)
 const keepAlive = ": keep-alive\n\n"
 
 // appendSSE appends an event as a server-sent event.
+//
+// It has no id and no event name, which clients ignore, and no carriage returns, which they don't understand.
 func appendSSE(b []byte, f *frame) ([]byte, error) {
 	encoded, err := server.Marshal(f)
 	if err != nil {

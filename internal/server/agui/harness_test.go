@@ -81,6 +81,7 @@ func (h *harness) post(subject, path, body string, header http.Header) *http.Res
 	return h.do(subject, http.MethodPost, path, body, header)
 }
 
+// do makes a request for a subject, with additional headers.
 func (h *harness) do(subject, method, path, body string, header http.Header) *http.Response {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))

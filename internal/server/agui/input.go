@@ -76,6 +76,8 @@ func parse(body []byte) (*input, error) {
 }
 
 // contentPart is a part of a message's content. Type determines which fields are used.
+//
+// A source of the type file names a file of a provider of models, which the gateway can't read. It is refused like unknown parts.
 type contentPart struct {
 	Type   string `json:"type"`
 	Text   string `json:"text"`

@@ -79,6 +79,7 @@ func (s *partState) noteSnapshot() {
 func merge(client, own []message) []message {
 	var list []message
 	isIn, hasResult := map[string]bool{}, map[string]bool{}
+	// The client's own order remains, because it keeps the place of a message that it has.
 	for _, m := range client {
 		if i := slices.IndexFunc(own, func(s message) bool { return s.ID == m.ID }); i >= 0 && own[i].Role != roleUser {
 			m = own[i]

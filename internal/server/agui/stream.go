@@ -22,6 +22,7 @@ var errPaused = errors.New("agui: the turn waits")
 
 // stream streams a run until its turns have ended or one of them waits for a person.
 func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Principal, to target) error {
+	// The client compares the whole type with that of the binary form, and takes any other one for server-sent events.
 	contentType, encode, beat := server.EventStream, encoder(appendSSE), []byte(keepAlive)
 	if strings.Contains(r.Header.Get("Accept"), binaryType) {
 		contentType, encode, beat = binaryType, appendBinary, nil // the binary form has nothing to send in a silence
@@ -52,6 +53,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err == nil {
 		err = s.follow(r.Context(), p, &to, events, write, tick, ticker.C)
 	}
+	// The order matters: when the server stops, the context has ended too, and when a client disconnects, the reading fails for that reason.
 	switch cause := context.Cause(r.Context()); {
 	case err == nil, errors.Is(err, errPaused):
 		return nil
@@ -119,7 +121,7 @@ func (s *surface) fail(events *writer, write func([]byte) error, err error) erro
 	default:
 		isKnown = false
 	}
-	events.take()
+	events.take() // what was not written may be incomplete
 	events.fail(code, text)
 	_ = write(events.take()) // best effort
 	if isKnown {

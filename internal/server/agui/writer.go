@@ -52,7 +52,7 @@ type partState struct {
 	content         string // the client's text, arguments, or the content of an activity
 	isComplete      bool   // the client has all arguments of a call
 	hasResult       bool   // the client has the result of a call
-	result          string
+	result          string // that the client has
 }
 
 // newWriter returns the writer of one run.
@@ -142,6 +142,7 @@ func (w *writer) sync() error {
 	list := w.dirty
 	w.dirty = nil
 	slices.SortFunc(list, func(x, y *partState) int { return cmp.Compare(x.index, y.index) })
+	// One snapshot is enough for everything that was taken back in the batch.
 	for _, state := range list {
 		state.isDirty = false
 		w.isBehind = w.isBehind || w.isTakenBack(state)
@@ -174,7 +175,7 @@ func (w *writer) isTakenBack(state *partState) bool {
 	return false
 }
 
-// syncPart sends what the client lacks of one part.
+// syncPart sends what the client lacks of one part. After a snapshot that is nothing, except the end of what can grow.
 func (w *writer) syncPart(state *partState) {
 	p := state.part()
 	if p == nil {

@@ -14,6 +14,8 @@ import (
 )
 
 // Unfinished returns the turns of a conversation that have not ended, the oldest first, without those inside other turns.
+//
+// Nested turns are left out because the turn that contains them is stopped and answered instead.
 func (c Chats) Unfinished(ctx context.Context, p gateway.Principal, conversation string) (turns []string, err error) {
 	err = c.Gateway.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool {
 		turns = nil
