@@ -97,7 +97,7 @@ func (s *surface) finish(r *http.Request, p gateway.Principal, to target, chunks
 		err = cause
 	}
 	isExpired := errors.Is(err, server.ErrExpired)
-	text := server.Describe(err).Message
+	text := sentence(server.Describe(err).Message)
 	switch {
 	case isExpired:
 		text = textExpired

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 )
@@ -40,8 +41,9 @@ func plainError(w http.ResponseWriter, _ *http.Request, e *server.Error) {
 	_, _ = w.Write([]byte(sentence(e.Message))) // best effort: the client may have disconnected
 }
 
-// sentence returns a message as a sentence.
+// sentence returns the message of an error as a sentence, without the name of the package that found the error.
 func sentence(s string) string {
+	s = strings.TrimPrefix(s, event.ErrInvalid.Error()+": ")
 	if s == "" {
 		return s
 	}
