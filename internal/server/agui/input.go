@@ -67,7 +67,7 @@ func parse(body []byte) (*input, error) {
 		return nil, err
 	}
 	if in.Thread == "" {
-		return nil, server.Invalid("threadId: a run needs a thread")
+		return nil, server.Invalid("the run needs a threadId")
 	}
 	if err := event.CheckID("threadId", in.Thread); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func commandMessage(m *message) (gateway.CommandMessage, error) {
 	}
 	var parts []contentPart
 	if err := server.Unmarshal(m.Content, &parts, false); err != nil {
-		return result, server.Invalid("messages: the content must be a text or a list of parts")
+		return result, server.Invalid("the content of a message must be a text or a list of parts")
 	}
 	var texts []string
 	for _, p := range parts {
@@ -147,5 +147,5 @@ func mediaOf(p *contentPart) (*event.Media, error) {
 			return &event.Media{URL: url, MIME: mime, Name: p.Filename}, nil
 		}
 	}
-	return nil, server.Invalid("messages: a part of type %q can't be sent here; files need data or an http URL", p.Type)
+	return nil, server.Invalid("a part of type %q can't be sent here; files need data or an http URL", p.Type)
 }

@@ -42,14 +42,14 @@ func TestRefusals(t *testing.T) {
 		want       string
 	}{
 		{runRoute, "", 400, "The body must be the input of a run."},
-		{runRoute, "{}", 400, "ThreadId: a run needs a thread."},
+		{runRoute, "{}", 400, "The run needs a threadId."},
 		{runRoute, "{", 400, ""},
-		{runRoute, `{"threadId":"c","messages":[]}`, 400, "a new thread begins with a message of the user"},
-		{runRoute, user(`7`), 400, "a text or a list of parts"},
-		{runRoute, user(`[{"type":"image"}]`), 400, `a part of type "image" can't be sent here`},
-		{runRoute, user(`[{"type":"image","source":{"type":"url","value":"javascript:x"}}]`), 400, `a part of type "image"`},
+		{runRoute, `{"threadId":"c","messages":[]}`, 400, "A new thread begins with a message of the user"},
+		{runRoute, user(`7`), 400, "The content of a message must be"},
+		{runRoute, user(`[{"type":"image"}]`), 400, `A part of type "image" can't be sent here`},
+		{runRoute, user(`[{"type":"image","source":{"type":"url","value":"javascript:x"}}]`), 400, `A part of type "image"`},
 		{runRoute, user(`"` + strings.Repeat("x", maxBody) + `"`), 413, ""},
-		{runRoute + "?on_disconnect=x", user(`"hi"`), 400, "On_disconnect: unknown"},
+		{runRoute + "?on_disconnect=x", user(`"hi"`), 400, `Unknown value "x" of on_disconnect`},
 		{"/agui/agent/nobody/run", user(`"hi"`), 404, `There is no agent "nobody".`},
 		{"/agui", `{"method":"x"}`, 404, `This runtime has no method "x".`},
 	} {

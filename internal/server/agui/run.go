@@ -140,7 +140,7 @@ func (s *surface) proceed(ctx context.Context, p gateway.Principal, to *target, 
 	}
 	if !isFound {
 		if mayAnswer {
-			return server.Invalid("messages: a new thread begins with a message of the user")
+			return server.Invalid("a new thread begins with a message of the user")
 		}
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/internal/server/internal/follow"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -110,7 +111,7 @@ func (s *surface) follow(ctx context.Context, p gateway.Principal, to *target, e
 // fail ends a stream with an error, also if the gateway stops: a connection that breaks would end a program that uses the client.
 func (s *surface) fail(events *writer, write func([]byte) error, err error) error {
 	e := server.Describe(err)
-	code, text, isKnown := e.Reason, e.Message, true
+	code, text, isKnown := e.Reason, chats.Sentence(e.Message), true
 	switch {
 	case errors.Is(err, server.ErrExpired):
 		text = textExpired
@@ -152,7 +153,7 @@ func stopsOnDisconnect(r *http.Request) (bool, error) {
 	case "stop":
 		return true, nil
 	default:
-		return false, server.Invalid("on_disconnect: unknown %q; use continue or stop", v)
+		return false, server.Invalid("unknown value %q of on_disconnect; use continue or stop", v)
 	}
 }
 

@@ -59,7 +59,7 @@ func (s *surface) messages(w http.ResponseWriter, r *http.Request, p gateway.Pri
 
 // storedMessages returns the messages of a transcript. The messages of one turn are one message, whose id is that of the turn.
 func storedMessages(t *transcript.Transcript) []storedMessage {
-	list := []storedMessage{}
+	list, places := []storedMessage{}, map[string]int{}
 	for _, m := range t.Messages {
 		id := m.ID
 		if m.Turn != "" && m.Role == event.Assistant {
@@ -68,13 +68,9 @@ func storedMessages(t *transcript.Transcript) []storedMessage {
 			}
 			id = m.Turn
 		}
-		at := len(list)
-		for i := range list {
-			if list[i].ID == id {
-				at = i
-			}
-		}
-		if at == len(list) {
+		at, isKnown := places[id]
+		if !isKnown {
+			at, places[id] = len(list), len(list)
 			list = append(list, storedMessage{ID: id, Role: m.Role, Parts: []storedPart{}})
 		}
 		if m.Role == event.Assistant {

@@ -89,7 +89,7 @@ func parse(r *http.Request) (*request, error) {
 		}
 		if field := fields[key.(string)]; field != nil && string(value) != "null" {
 			if err := server.Unmarshal(value, field, false); err != nil {
-				return nil, server.Invalid("%s: must be a string", key)
+				return nil, server.Invalid("the field %q must be a string", key)
 			}
 		}
 	}
@@ -98,13 +98,13 @@ func parse(r *http.Request) (*request, error) {
 	}
 	switch {
 	case rq.ID == "":
-		return nil, server.Invalid("id: a chat needs an id")
+		return nil, server.Invalid("a chat needs an id")
 	case last == nil:
-		return nil, server.Invalid("messages: at least one message is needed")
+		return nil, server.Invalid("at least one message is needed")
 	case len(last) > server.MaxMessageBody:
 		return nil, server.Errorf(http.StatusRequestEntityTooLarge, server.ReasonTooLarge, "the message has %d bytes, at most %d", len(last), server.MaxMessageBody)
 	case rq.Trigger != triggerSubmit && rq.Trigger != triggerRegenerate:
-		return nil, server.Invalid("trigger: unknown %q", rq.Trigger)
+		return nil, server.Invalid("unknown trigger %q; use submit-message or regenerate-message", rq.Trigger)
 	}
 	if err := event.CheckID("id", rq.ID); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func versionOf(r *http.Request) (sdk, error) {
 	case "7":
 		return sdk7, nil
 	default:
-		return 0, server.Invalid("sdk: unknown version %q; use 5, 6 or 7", name)
+		return 0, server.Invalid("unknown version %q of the SDK; use 5, 6 or 7", name)
 	}
 }
 
@@ -174,7 +174,7 @@ func stopsTurn(r *http.Request) (bool, error) {
 	case "stop":
 		return true, nil
 	default:
-		return false, server.Invalid("on_disconnect: unknown %q; use continue or stop", v)
+		return false, server.Invalid("unknown value %q of on_disconnect; use continue or stop", v)
 	}
 }
 
@@ -193,19 +193,19 @@ func messageOf(m *uiMessage) (gateway.CommandMessage, error) {
 			}
 		case p.Type == "file":
 			if !strings.HasPrefix(p.URL, "data:") && !strings.HasPrefix(p.URL, "https://") && !strings.HasPrefix(p.URL, "http://") && !strings.HasPrefix(p.URL, "/") {
-				return result, server.Invalid("messages: a file needs a data, http or https URL")
+				return result, server.Invalid("a file needs a data, http or https URL")
 			}
 			result.Parts = append(result.Parts, event.Part{Kind: event.KindMedia, Media: &event.Media{URL: p.URL, MIME: p.MediaType, Name: p.Filename}})
 		case strings.HasPrefix(p.Type, "data-"):
 			result.Parts = append(result.Parts, event.Part{Kind: event.KindData, Data: p.Data})
 		case p.Type == "step-start":
 		default:
-			return result, server.Invalid("messages: a part of type %q can't be sent here", p.Type)
+			return result, server.Invalid("a part of type %q can't be sent here", p.Type)
 		}
 	}
 	result.Text = strings.Join(texts, event.JoinBlank)
 	if result.Text == "" && len(result.Parts) == 0 {
-		return result, server.Invalid("messages: the message is empty")
+		return result, server.Invalid("the message is empty")
 	}
 	return result, nil
 }

@@ -18,7 +18,7 @@ import (
 // Each message gets a separate turn, even if the running one could take it: the SDK expects one answer for each request.
 func (s *surface) send(ctx context.Context, p gateway.Principal, rq *request, to *target) error {
 	if rq.last.Role != "user" {
-		return server.Invalid("messages: the last message has the role %q; it must be the user's, or the assistant's with an answer to it", rq.last.Role)
+		return server.Invalid("the last message has the role %q; it must be the user's, or the assistant's with an answer to it", rq.last.Role)
 	}
 	message, err := messageOf(&rq.last)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/internal/server/internal/follow"
 )
 
@@ -97,7 +98,7 @@ func (s *surface) finish(r *http.Request, p gateway.Principal, to target, chunks
 		err = cause
 	}
 	isExpired := errors.Is(err, server.ErrExpired)
-	text := server.Describe(err).Message
+	text := chats.Sentence(server.Describe(err).Message)
 	switch {
 	case isExpired:
 		text = textExpired

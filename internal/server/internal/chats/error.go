@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/server"
 )
 
@@ -12,11 +13,12 @@ func RespondError(w http.ResponseWriter, _ *http.Request, e *server.Error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Leat-Reason", e.Reason)
 	w.WriteHeader(e.Status)
-	_, _ = w.Write([]byte(sentence(e.Message))) // best effort: the client may have disconnected
+	_, _ = w.Write([]byte(Sentence(e.Message))) // best effort: the client may have disconnected
 }
 
-// sentence returns a message as a sentence.
-func sentence(s string) string {
+// Sentence returns the message of an error as a sentence, without the name of the package that found the error.
+func Sentence(s string) string {
+	s = strings.TrimPrefix(s, event.ErrInvalid.Error()+": ")
 	if s == "" {
 		return s
 	}
