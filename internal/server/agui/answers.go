@@ -10,7 +10,10 @@ import (
 	"github.com/leat-dev/leat/internal/server/internal/chats"
 )
 
-// payload has the fields in which pages answer interrupts. Approved is a pointer because a page may answer with a text only.
+// payload has the fields in which pages answer interrupts. Those of the schemas are approved, reason and text. A decision is for requests with options:
+// the metadata of their interrupts lists them.
+//
+// Approved is a pointer because a page may answer with a text only.
 type payload struct {
 	Approved *bool  `json:"approved"`
 	Decision string `json:"decision"`

@@ -16,6 +16,8 @@ var (
 )
 
 // The examples of docs/outputs/agui.md run unchanged, except for the address and the token.
+//
+// They build on each other: the second one shows the thread that the first one has begun, and the last one stops a thread that has nothing to stop.
 func TestDocumentation(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("SKIPPED: curl is not installed; install it to have the examples of docs/outputs/agui.md run (apt install curl)")

@@ -106,6 +106,9 @@ const approvalSchema = `{"type":"object","properties":{"approved":{"type":"boole
 const textSchema = `{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`
 
 // interruptOf returns a request as an interrupt.
+//
+// It has no time at which it expires: a client whose clock is wrong would refuse to send an answer that is in time. The gateway itself refuses an
+// answer that is late.
 func interruptOf(a *answer.Answer, r *event.Request) interrupt {
 	i := interrupt{ID: r.ID, Reason: "input_required", Message: cmp.Or(r.Prompt, "The agent needs an answer."), Schema: json.RawMessage(textSchema)}
 	if r.Kind == event.RequestApproval {

@@ -12,7 +12,8 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// maxBody limits a request. A client sends all messages of the thread with each one.
+// maxBody limits a request. A client sends all messages of the thread with each one. They are kept while the run is streamed, because a snapshot
+// contains those that only the client has.
 const maxBody = 16 << 20
 
 // input is RunAgentInput of the protocol. Its tools, context, state and forwardedProps are not read: agents have their own, and a tool of the page

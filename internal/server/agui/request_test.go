@@ -31,6 +31,8 @@ func TestThreadsAreTheirs(t *testing.T) {
 }
 
 // A refusal is one sentence of plain text, because clients show the body as it is.
+//
+// The last request proves that none of the refused ones has created a turn, behind which it would wait.
 func TestRefusals(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	user := func(content string) string {

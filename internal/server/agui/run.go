@@ -51,6 +51,8 @@ func (s *surface) run(w http.ResponseWriter, r *http.Request, p gateway.Principa
 }
 
 // connect streams what a page lacks that has just opened a thread. It may not exist yet.
+//
+// It never changes anything, so it ignores answers: a page that connects shows the questions again.
 func (s *surface) connect(w http.ResponseWriter, r *http.Request, p gateway.Principal, name string, body []byte) error {
 	to, _, err := s.prepare(r, p, name, body)
 	if err != nil {
@@ -94,6 +96,9 @@ func (s *surface) send(ctx context.Context, p gateway.Principal, agent string, m
 	if err != nil {
 		return err
 	}
+	// The client doesn't say whether it repeats a request whose response was lost, or wants another answer. An answer that is still written is the
+	// former: a page has no reason to ask again for what is being answered. For a finished one both look the same, and the user sees the difference: the
+	// page has removed the answer from its own list before it ran.
 	if original != nil {
 		isUnfinished, err := s.isUnfinished(ctx, p, original.Turn)
 		if err != nil {
@@ -148,6 +153,7 @@ func (s *surface) proceed(ctx context.Context, p gateway.Principal, to *target, 
 	if err != nil {
 		return err
 	}
+	// The turns are looked up before the answers are given, because an answer may let its turn end at once.
 	to.conversation, to.isBehind, to.head = id, true, c.Head
 	if to.turns, err = s.chats.Unfinished(ctx, p, id); err != nil || !mayAnswer {
 		return err

@@ -69,6 +69,8 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 }
 
 // follow streams the turns one after the other.
+//
+// Several turns are unfinished if messages wait in the queue. They are one run, because a client accepts only one in a response.
 func (s *surface) follow(ctx context.Context, p gateway.Principal, to *target, events *writer, write func([]byte) error, tick func() error, ticks <-chan time.Time) error {
 	var last *transcript.Turn
 	for _, turn := range to.turns {

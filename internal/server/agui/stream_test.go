@@ -66,6 +66,8 @@ func TestShutdown(t *testing.T) {
 }
 
 // A response in the binary form is closed in the same way.
+//
+// It has no line breaks, so it is read byte by byte until the text is there.
 func TestBinaryShutdown(t *testing.T) {
 	h := newHarness(t, gated(nil), quota.Limits{})
 	res := h.post("alice", runRoute, question("c", "m1", "hi"), http.Header{"Accept": {binaryType}})
@@ -127,6 +129,8 @@ func TestRemoved(t *testing.T) {
 }
 
 // A client that disconnects stops nothing. One that asked for it stops its turn.
+//
+// The gateway notices a lost connection by itself, at a time that the test can't know. Its place in the limit of viewers tells when.
 func TestDisconnect(t *testing.T) {
 	for query, want := range map[string]event.Outcome{"": event.Completed, "?on_disconnect=continue": event.Completed, "?on_disconnect=stop": event.Cancelled} {
 		gate := make(chan struct{})

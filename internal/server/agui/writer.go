@@ -175,7 +175,7 @@ func (w *writer) isTakenBack(state *partState) bool {
 	return false
 }
 
-// syncPart sends what the client lacks of one part. After a snapshot that is nothing, except the end of what can grow.
+// syncPart sends what the client lacks of one part. After a snapshot only the end of what can grow is left.
 func (w *writer) syncPart(state *partState) {
 	p := state.part()
 	if p == nil {

@@ -79,6 +79,9 @@ func (w *world) run(in *input, encode encoder, isBehind, isCut bool) (stream []b
 }
 
 // However a log is divided into batches and cut, a client that folds the events has the same messages as one that comes later.
+//
+// Each cut ends a run at a random event. The client then comes back with what it has, as a page does that lost its connection, and the log has grown
+// meanwhile. In half of the logs the client was there from the beginning of the turn, in the others it comes later.
 func TestWriter(t *testing.T) {
 	pauses, cuts, failures := 0, 0, 0
 	for seed := range uint64(300) {

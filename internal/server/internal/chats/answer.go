@@ -10,6 +10,8 @@ import (
 )
 
 // OutputAnswer returns the answer that the output of a call means: one of the decisions of the request, or a text.
+//
+// Clients that have no approvals and choices answer with a text, in which upper and lower case mean the same.
 func OutputAnswer(r *event.Request, output string) gateway.Command {
 	decisions := r.Options
 	if r.Kind == event.RequestApproval {
@@ -26,7 +28,9 @@ func OutputAnswer(r *event.Request, output string) gateway.Command {
 	return gateway.Command{Text: output}
 }
 
-// ErrorAnswer returns the text for an agent whose tool failed in the client.
+// ErrorAnswer returns the text for an agent whose tool failed in the client. The turn continues: the agent decides what to do without the tool.
+//
+// An empty text would not be an answer.
 func ErrorAnswer(text string) string {
 	if text == "" {
 		text = "the tool failed"

@@ -2,7 +2,7 @@
 // share it, so a chat of one of them is the same conversation for the others.
 //
 // The id of a chat is that of one of the user's own conversations, or else the conversation's id is derived from the user and the id of the chat. So a
-// page can show a conversation that was begun in the dashboard, and a page that makes up an id gets a conversation that nobody else can
+// page can show a conversation that was begun in the dashboard, and a page that makes up an id gets a conversation that only its user can
 // name.
 //
 // Clients of this kind also send messages again: after an edit, to get another answer, and because a response was lost. The id of the message says
