@@ -134,10 +134,7 @@ func (s *surface) stop(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if err != nil || !isFound {
 		return server.Respond(w, stopResult{}, err)
 	}
-	turns, err := s.chats.Unfinished(r.Context(), p, id)
-	if err == nil {
-		err = s.chats.Stop(r.Context(), p, id)
-	}
+	turns, err := s.chats.Stop(r.Context(), p, id)
 	return server.Respond(w, stopResult{len(turns) > 0}, err)
 }
 

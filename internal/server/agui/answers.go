@@ -3,7 +3,6 @@ package agui
 import (
 	"cmp"
 	"encoding/json"
-	"strings"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
@@ -42,7 +41,7 @@ func interruptAnswer(r *event.Request, e *resumeEntry) gateway.Command {
 			return chats.OutputAnswer(r, cmp.Or(o.Decision, o.Text))
 		}
 	}
-	text := jsonText(e.Payload)
+	text := chats.TextOf(e.Payload)
 	if isApproval && (text == "" || text == "null") {
 		return decisionOf(true, "") // resolved, and nothing else
 	}
@@ -55,13 +54,4 @@ func decisionOf(isApproved bool, text string) gateway.Command {
 		return gateway.Command{Decision: event.Approve, Text: text}
 	}
 	return gateway.Command{Decision: event.Deny, Text: text}
-}
-
-// jsonText returns the text of a JSON value: the content of a string, or the value itself.
-func jsonText(v json.RawMessage) string {
-	var s string
-	if err := json.Unmarshal(v, &s); err == nil {
-		return s
-	}
-	return strings.TrimSpace(string(v))
 }

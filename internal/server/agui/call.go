@@ -20,7 +20,7 @@ func (w *writer) syncTool(state *partState, p *transcript.Part) {
 	}
 	if delta := arguments(p)[len(state.content):]; delta != "" {
 		w.add(frame{Type: callArgs, CallID: state.key.id(), Delta: delta})
-		state.content += delta
+		state.content = arguments(p)
 	}
 	if hasAllInput(p) {
 		state.isComplete = true
@@ -135,8 +135,8 @@ func activityOf(p *transcript.Part) (a activity, ok bool) {
 		}
 		return activityWith("file", f)
 	case event.KindData:
-		if len(p.Data) == 0 {
-			return a, false
+		if !json.Valid(p.Data) {
+			return a, false // none yet, or something that would end the client's run
 		}
 		if strings.HasPrefix(strings.TrimSpace(string(p.Data)), "{") {
 			return activity{cmp.Or(p.Name, "data"), p.Data}, true

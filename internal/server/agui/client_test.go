@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/sse"
 )
 
@@ -81,7 +82,7 @@ func (c *client) apply(f *frame) error {
 			return fmt.Errorf("%s %q of %s", f.Type, f.Delta, f.MessageID)
 		}
 		m := c.find(f.MessageID)
-		m.Content = jsonString(jsonText(m.Content) + f.Delta)
+		m.Content = jsonString(chats.TextOf(m.Content) + f.Delta)
 	case textEnd, reasoningFinish:
 		return c.end(f.MessageID)
 	case callStart:

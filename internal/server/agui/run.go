@@ -74,7 +74,7 @@ func (s *surface) prepare(r *http.Request, p gateway.Principal, name string, bod
 	if agent, err = s.agentOf(p, name); err != nil {
 		return to, "", err
 	}
-	if to.stopsTurn, err = stopsOnDisconnect(r); err != nil {
+	if to.stopsTurn, err = chats.StopsTurn(r.URL.Query().Get("on_disconnect")); err != nil {
 		return to, "", err
 	}
 	to.in, err = parse(body)
@@ -199,7 +199,7 @@ func answerTo(r *event.Request, in *input) (c gateway.Command, ok bool) {
 		if m.Error != "" {
 			return gateway.Command{Text: chats.ErrorAnswer(m.Error)}, true
 		}
-		return chats.OutputAnswer(r, jsonText(m.Content)), true
+		return chats.OutputAnswer(r, chats.TextOf(m.Content)), true
 	}
 	return c, false
 }

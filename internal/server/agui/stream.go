@@ -147,18 +147,6 @@ func (s *surface) disconnected(ctx context.Context, p gateway.Principal, to *tar
 	return nil
 }
 
-// stopsOnDisconnect reports whether the client wants its turn to be stopped when it disconnects.
-func stopsOnDisconnect(r *http.Request) (bool, error) {
-	switch v := r.URL.Query().Get("on_disconnect"); v {
-	case "", "continue":
-		return false, nil
-	case "stop":
-		return true, nil
-	default:
-		return false, server.Invalid("unknown value %q of on_disconnect; use continue or stop", v)
-	}
-}
-
 // history returns the messages of a conversation without those of the turns that are streamed. The whole conversation is read: the protocol has no
 // way to load earlier messages later.
 func (s *surface) history(ctx context.Context, p gateway.Principal, to *target) (list []message, err error) {

@@ -202,7 +202,7 @@ func (w *writer) syncText(state *partState, p *transcript.Part) {
 			state.isBegun, state.isOpen = true, true
 		}
 		w.add(frame{Type: textContent, MessageID: id, Delta: delta})
-		state.content += delta
+		state.content = p.Text(event.Text)
 	}
 	if p.Final {
 		w.close(state)
@@ -219,7 +219,7 @@ func (w *writer) syncReasoning(state *partState, p *transcript.Part) {
 			state.isBegun, state.isOpen = true, true
 		}
 		w.add(frame{Type: reasoningContent, MessageID: id, Delta: delta})
-		state.content += delta
+		state.content = p.Text(event.Text)
 	}
 	if p.Final {
 		w.close(state)

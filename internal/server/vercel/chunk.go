@@ -99,14 +99,3 @@ func jsonString(text string) json.RawMessage {
 	}
 	return b
 }
-
-// textOf returns the text of a JSON value that a client sent: the content of a string, or the value itself.
-//
-// Agents get answers as texts, but a page may answer with any value. Other values than strings reach the agent as JSON.
-func textOf(v json.RawMessage) string {
-	var s string
-	if err := json.Unmarshal(v, &s); err == nil {
-		return s
-	}
-	return string(bytes.TrimSpace(v))
-}

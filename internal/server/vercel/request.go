@@ -166,18 +166,6 @@ func versionOf(r *http.Request) (sdk, error) {
 	}
 }
 
-// stopsTurn reports whether the client wants its turn to be stopped when it disconnects.
-func stopsTurn(r *http.Request) (bool, error) {
-	switch v := parameter(r, "on_disconnect"); v {
-	case "", "continue":
-		return false, nil
-	case "stop":
-		return true, nil
-	default:
-		return false, server.Invalid("unknown value %q of on_disconnect; use continue or stop", v)
-	}
-}
-
 // messageOf converts a user's message. Its id is kept, because the SDK addresses messages by their ids.
 //
 // Parts that the gateway can't pass on are refused and not dropped, so that the agent never answers a message of which a part is missing. Files are

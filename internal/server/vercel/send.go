@@ -135,7 +135,7 @@ func answerTo(r *event.Request, parts []uiPart) (c gateway.Command, ok bool) {
 			return c, true
 		case p.ToolCallID != r.ID:
 		case p.State == "output-available":
-			return chats.OutputAnswer(r, textOf(p.Output)), true
+			return chats.OutputAnswer(r, chats.TextOf(p.Output)), true
 		case p.State == "output-error" && r.Kind == event.RequestApproval:
 			return gateway.Command{Decision: event.Deny, Text: p.ErrorText}, true
 		case p.State == "output-error":

@@ -67,7 +67,7 @@ func targetOf(r *http.Request) (to target, err error) {
 		return to, err
 	}
 	to.after = -1
-	to.stopsTurn, err = stopsTurn(r)
+	to.stopsTurn, err = chats.StopsTurn(parameter(r, "on_disconnect"))
 	return to, err
 }
 
@@ -135,7 +135,7 @@ func (s *surface) stop(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if !isFound {
 		return gateway.ErrNotFound
 	}
-	if err := s.chats.Stop(r.Context(), p, id); err != nil {
+	if _, err := s.chats.Stop(r.Context(), p, id); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

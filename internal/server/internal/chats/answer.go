@@ -3,6 +3,8 @@
 package chats
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
@@ -36,4 +38,15 @@ func ErrorAnswer(text string) string {
 		text = "the tool failed"
 	}
 	return "Error: " + text
+}
+
+// TextOf returns the text of a JSON value that a client sent: the content of a string, or the value itself.
+//
+// Agents get answers as texts, but a page may answer with any value. Other values than strings reach the agent as JSON.
+func TextOf(v json.RawMessage) string {
+	var s string
+	if err := json.Unmarshal(v, &s); err == nil {
+		return s
+	}
+	return string(bytes.TrimSpace(v))
 }

@@ -29,18 +29,29 @@ func (c Chats) Unfinished(ctx context.Context, p gateway.Principal, conversation
 	return turns, err
 }
 
-// Stop stops the unfinished turns of a conversation. Those in the queue are stopped first, so that none of them starts meanwhile.
-func (c Chats) Stop(ctx context.Context, p gateway.Principal, conversation string) error {
-	turns, err := c.Unfinished(ctx, p, conversation)
-	if err != nil {
-		return err
+// Stop stops the unfinished turns of a conversation, and returns them. Those in the queue are stopped first, so that none of them starts meanwhile.
+func (c Chats) Stop(ctx context.Context, p gateway.Principal, conversation string) (turns []string, err error) {
+	if turns, err = c.Unfinished(ctx, p, conversation); err != nil {
+		return nil, err
 	}
 	for _, turn := range slices.Backward(turns) {
 		if _, err := server.Do(ctx, c.Gateway, p, conversation, gateway.Command{Type: gateway.CommandStop, Turn: turn}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return turns, nil
+}
+
+// StopsTurn reads the parameter on_disconnect: whether the client wants its turn to be stopped when it disconnects.
+func StopsTurn(parameter string) (bool, error) {
+	switch parameter {
+	case "", "continue":
+		return false, nil
+	case "stop":
+		return true, nil
+	default:
+		return false, server.Invalid("unknown value %q of on_disconnect; use continue or stop", parameter)
+	}
 }
 
 // maxStops limits how often a truncate is tried. Between two attempts, the turns that were unfinished are stopped. A conversation in which
@@ -55,7 +66,7 @@ func (c Chats) Truncate(ctx context.Context, p gateway.Principal, conversation, 
 		if rejection, ok := errors.AsType[*gateway.Rejection](err); !ok || rejection.Reason != gateway.ReasonUnfinished {
 			return err
 		}
-		if err := c.Stop(ctx, p, conversation); err != nil {
+		if _, err := c.Stop(ctx, p, conversation); err != nil {
 			return err
 		}
 	}
