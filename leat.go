@@ -17,6 +17,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
+	"github.com/leat-dev/leat/internal/server/langgraph"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/vercel"
@@ -96,6 +97,7 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	eliza.Register(srv, gw, eliza.Options{})
 	compat.Register(srv, gw)
 	agui.Register(srv, gw)
+	langgraph.Register(srv, gw)
 	vercel.Register(srv, gw)
 	ui.Register(srv, nil)
 	return &Gateway{gw, srv, j}, nil

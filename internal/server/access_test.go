@@ -39,6 +39,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/elizaws"
 	keepfiles "github.com/leat-dev/leat/internal/server/files"
+	"github.com/leat-dev/leat/internal/server/langgraph"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/notices"
 	"github.com/leat-dev/leat/internal/server/ops"
@@ -148,6 +149,7 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
 	agui.Register(srv, gw)
+	langgraph.Register(srv, gw)
 	vercel.Register(srv, gw)
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)

@@ -23,11 +23,14 @@ const batchSize = 256 << 10
 type Answer struct {
 	// Op gets an operation, also one that the client has received. The answer has everything up to it.
 	Op func(a *answer.Answer, op *answer.Op) error
-	// Flush is called after operations that were there at once. It may be nil.
+	// Flush is called after operations that were there at once. It may be nil. An exact reader may have many of them: Op writes too.
 	Flush func() error
 	// Tick is called for each value of Ticks. Both may be nil.
 	Tick  func() error
 	Ticks <-chan time.Time
+	// IsExact says that no operations are merged, for clients that recognize what they have by the ids of single operations. Operations of a log that
+	// is compacted, and whose trace has expired, are merged nevertheless.
+	IsExact bool
 }
 
 // Follow passes the operations of a turn. Those up to the number after are received already; it is -1 for a new client. Follow returns nil after
@@ -79,6 +82,11 @@ func (r *answerReader) readAll(ctx context.Context, f *gateway.Reader) (hasEnded
 			break
 		}
 	}
+	if r.to.IsExact && r.to.Flush != nil { // once for all, and not for each event
+		if err := r.to.Flush(); err != nil {
+			return false, 0, err
+		}
+	}
 	return r.answer.HasEnded(), r.answer.Upto(), nil
 }
 
@@ -89,7 +97,10 @@ func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther b
 	}
 	a := r.answer
 	after, end := a.Upto(), f.Head()
-	if after < a.ResumeSeq() {
+	switch {
+	case r.to.IsExact:
+		end = after + 1
+	case after < a.ResumeSeq():
 		end = a.ResumeSeq() // so that nothing is merged across it
 	}
 	events, upto, ok := f.InOrder(after, end, batchSize)
@@ -103,7 +114,7 @@ func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther b
 		return false, nil
 	}
 	err = a.Apply(events, upto, isMerged, func(op *answer.Op) error { return r.to.Op(a, op) })
-	if err == nil && r.to.Flush != nil {
+	if err == nil && r.to.Flush != nil && !r.to.IsExact {
 		err = r.to.Flush()
 	}
 	return true, err
