@@ -273,6 +273,14 @@ func (w *threadWriter) syncPart(a *answer.Answer, k partKey) {
 	default:
 		w.syncWhole(a, c, p)
 	}
+	w.finishComplete(k.message)
+}
+
+// finishComplete finishes the messages for a message of Leat that have everything and are not the last one, which can get more parts.
+func (w *threadWriter) finishComplete(id string) {
+	w.finish(nil, func(d *draft) bool {
+		return d.message == id && d != w.newest[id] && !slices.ContainsFunc(d.cells, func(c *cell) bool { return c.isBegun && !c.isDone && !c.isCalled })
+	})
 }
 
 // message sends an event of a message.
