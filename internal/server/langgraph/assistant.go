@@ -83,11 +83,11 @@ func (s *surface) countAssistants(w http.ResponseWriter, r *http.Request, p gate
 
 func (s *surface) assistant(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	for _, a := range s.assistants(p) {
-		if a.ID == r.PathValue("assistant") {
+		if a.ID == r.PathValue("agent") {
 			return server.Respond(w, a, nil)
 		}
 	}
-	return notFound("there is no assistant %q", r.PathValue("assistant"))
+	return notFound("there is no assistant %q", r.PathValue("agent"))
 }
 
 // agentOf returns the agent that a run names. It is empty for the agent of the conversation, or the default one.

@@ -62,6 +62,7 @@ func (s *surface) command(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	}
 	// A thread that is missing, and errors that may pass, are no fault of the command: the client reports the former, and repeats it after the latter.
 	switch e := server.Describe(err); {
+	case e.Reason == gateway.ReasonUnknownAgent:
 	case e.Status == http.StatusNotFound, e.Status == http.StatusGone, e.Status == http.StatusTooManyRequests, e.Status >= http.StatusInternalServerError:
 		return err
 	}
@@ -100,7 +101,7 @@ func (s *surface) startCommand(r *http.Request, p gateway.Principal, params json
 	if err != nil {
 		return nil, 0, err
 	}
-	id, _, err := s.createConversation(r.Context(), p, r.PathValue("thread"), agent, nil)
+	id, _, err := s.createConversation(r.Context(), p, r.PathValue("id"), agent, nil)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -76,7 +76,7 @@ type updatesData struct {
 
 // messageData is an event of a message. Event determines which fields are used.
 //
-// The run names the message, because clients assemble messages that grow at the same time by it: all have the same node.
+// The run names the message, because clients assemble messages that grow at the same time by it.
 type messageData struct {
 	Event   string `json:"event"`
 	Run     string `json:"run_id"`
@@ -126,7 +126,7 @@ func (sub *subscription) has(method, name string) bool {
 	if method == methodInput {
 		channel = channelInput
 	}
-	return slices.Contains(sub.Channels, channel) || name != "" && slices.Contains(sub.Channels, method+":"+name)
+	return slices.Contains(sub.Channels, channel) || method == methodCustom && name != "" && slices.Contains(sub.Channels, method+":"+name)
 }
 
 // check refuses channels that the protocol doesn't have.

@@ -82,12 +82,12 @@ func (s *surface) findRun(r *http.Request, p gateway.Principal) (ref runRef, tur
 	if err != nil {
 		return ref, turn, err
 	}
-	return s.lookUpRun(r, p, conversation, r.PathValue("run"))
+	return s.lookUpRun(r, p, conversation, r.PathValue("turn"))
 }
 
 // lookUpRun returns the turn of a run.
 func (s *surface) lookUpRun(r *http.Request, p gateway.Principal, conversation, id string) (ref runRef, turn transcript.Turn, err error) {
-	missing := notFound("run %s not found", id)
+	missing := notFound("run not found")
 	name, number, ok := parseRun(id)
 	if !ok {
 		return ref, turn, missing
@@ -107,7 +107,7 @@ func (s *surface) run(w http.ResponseWriter, r *http.Request, p gateway.Principa
 	if err != nil {
 		return err
 	}
-	return server.Respond(w, runOf(ref.id(), r.PathValue("thread"), &turn), nil)
+	return server.Respond(w, runOf(ref.id(), r.PathValue("id"), &turn), nil)
 }
 
 // runs lists the turns of a thread, the newest first.
@@ -131,7 +131,7 @@ func (s *surface) runs(w http.ResponseWriter, r *http.Request, p gateway.Princip
 		list = list[:0]
 		for _, turn := range slices.Backward(t.Turns) {
 			status := r.URL.Query().Get("status")
-			if info := runOf(turn.ID, r.PathValue("thread"), turn); turn.Independent() && (status == "" || status == info.Status) {
+			if info := runOf(turn.ID, r.PathValue("id"), turn); turn.Independent() && (status == "" || status == info.Status) {
 				list = append(list, info)
 			}
 		}

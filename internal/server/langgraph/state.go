@@ -93,7 +93,7 @@ func (s *surface) state(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err != nil {
 		return err
 	}
-	return server.Respond(w, stateOf(r.PathValue("thread"), v), nil)
+	return server.Respond(w, stateOf(r.PathValue("id"), v), nil)
 }
 
 // historyQuery is the body of a request for past states.
@@ -136,7 +136,7 @@ func (s *surface) history(w http.ResponseWriter, r *http.Request, p gateway.Prin
 				break
 			}
 			v.messages = newest(v.messages)
-			if st := stateOf(r.PathValue("thread"), v); st.Checkpoint != nil && (before == "" || st.Checkpoint.ID < before) {
+			if st := stateOf(r.PathValue("id"), v); st.Checkpoint != nil && (before == "" || st.Checkpoint.ID < before) {
 				list = append(list, st)
 			}
 		}

@@ -91,9 +91,9 @@ func emptyList[T any](list []T) []T {
 
 // open returns the conversation of the thread in a request's path.
 func (s *surface) open(r *http.Request, p gateway.Principal) (string, error) {
-	id, isFound, err := s.chats.Find(r.Context(), p, r.PathValue("thread"))
+	id, isFound, err := s.chats.Find(r.Context(), p, r.PathValue("id"))
 	if err == nil && !isFound {
-		err = notFound("thread %s not found", r.PathValue("thread"))
+		err = notFound("thread not found")
 	}
 	return id, err
 }
@@ -141,7 +141,7 @@ func (s *surface) createThread(w http.ResponseWriter, r *http.Request, p gateway
 	case err != nil:
 		return err
 	case !isNew && body.IfExists != "do_nothing":
-		return server.Errorf(http.StatusConflict, server.ReasonExists, "thread %s exists", body.ID)
+		return server.Errorf(http.StatusConflict, server.ReasonExists, "the thread exists already; use if_exists: do_nothing to get it")
 	}
 	t, err := s.readThread(r.Context(), p, id)
 	return server.Respond(w, t, err)

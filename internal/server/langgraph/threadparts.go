@@ -106,7 +106,7 @@ func (w *threadWriter) syncTool(a *answer.Answer, c *cell, p *transcript.Part) {
 
 // result sends the result of a call as a message, which is complete at once.
 func (w *threadWriter) result(call, text string) {
-	d := &draft{id: call + ".result", opens: 1}
+	d := &draft{id: call + ".result", opens: 1, lane: toolsLane}
 	c := &cell{draft: d}
 	b := &block{Type: "text", Text: &text}
 	w.message(d, d.eventID("start"), messageData{Event: "message-start", Role: typeTool, ID: d.id, Call: call})

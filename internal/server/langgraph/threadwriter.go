@@ -48,6 +48,7 @@ type draft struct {
 	cells       []*cell
 	isOpen      bool // can grow
 	opens       int  // how often it was begun
+	lane        int  // that no other open message has
 }
 
 // cell is what the client has of a part, which is a block of a message.
@@ -77,7 +78,7 @@ func (w *threadWriter) take() []byte {
 	return b
 }
 
-// emit appends an event if the client wants it and doesn't have it.
+// emit appends an event if the client wants it and doesn't have it. The name is that of custom data, or the node of a message.
 func (w *threadWriter) emit(method, id, name string, data any) {
 	// The last number stands for all further events, of which a client could only lose some if it asks for those since one of them.
 	e := threadEvent{Type: "event", ID: id, Seq: w.seq<<seqShift | min(w.n, 1<<seqShift-1), Method: method}
@@ -86,8 +87,11 @@ func (w *threadWriter) emit(method, id, name string, data any) {
 		return
 	}
 	e.Params = eventParams{Namespace: []string{}, Timestamp: w.at, Data: data}
-	if method == methodMessages || method == methodTools {
-		e.Params.Node = node
+	switch method {
+	case methodMessages:
+		e.Params.Node = name
+	case methodTools:
+		e.Params.Node = toolsNode
 	}
 	w.buf, w.err = e.append(w.buf)
 }
@@ -286,13 +290,16 @@ func (w *threadWriter) finishComplete(id string) {
 // message sends an event of a message.
 func (w *threadWriter) message(d *draft, id string, data messageData) {
 	data.Run = d.id
-	w.emit(methodMessages, id, "", data)
+	w.emit(methodMessages, id, d.node(), data)
 }
 
 // open begins a message, or begins it again after it was finished: then with everything that the client has, because it forgets a finished message.
 func (w *threadWriter) open(a *answer.Answer, d *draft) {
 	if d.isOpen {
 		return
+	}
+	for d.lane = 0; slices.ContainsFunc(w.drafts, func(other *draft) bool { return other.isOpen && other.lane == d.lane }); {
+		d.lane++
 	}
 	d.isOpen = true
 	d.opens++
@@ -308,6 +315,24 @@ func (w *threadWriter) open(a *answer.Answer, d *draft) {
 		}
 	}
 }
+
+// toolsNode is the node that has the results of tools.
+const toolsNode = "tools"
+
+// node returns the node of a message. Clients before 1.12 assemble one message of a node at a time, so messages that grow at the same time have
+// different ones.
+func (d *draft) node() string {
+	switch d.lane {
+	case toolsLane:
+		return toolsNode
+	case 0:
+		return node
+	}
+	return node + "-" + strconv.Itoa(d.lane+1)
+}
+
+// toolsLane is the lane of results.
+const toolsLane = -1
 
 // eventID returns the id of an event that each message has once each time that it is begun.
 func (d *draft) eventID(kind string, cells ...*cell) string {

@@ -58,3 +58,8 @@ export const textOf = (messages) => messages.filter((m) => m.getType() === 'ai')
 // shortOf is a list of messages as a test compares it.
 export const shortOf = (messages) => messages.map((m) => [m.getType?.() ?? m.type, m.text ?? m.content]);
 
+
+// What the agent long writes, and what of it before it waits for the gate.
+const word = (i) => `word${'ö'.repeat(i % 7)} 🌍\n`;
+export const long = Array.from({ length: 200 }, (_, i) => word(i)).join('');
+export const longBefore = Array.from({ length: 20 }, (_, i) => word(i)).join('');
