@@ -104,7 +104,7 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 }
 
 // Handler returns the HTTP handler of the gateway: Leat's protocol, the API of Eliza's clients, the APIs of
-// OpenAI and Anthropic under /v1, that of the AI SDK under /api/chat, AG-UI under /agui,
+// OpenAI and Anthropic under /v1, that of the AI SDK under /api/chat, AG-UI under /agui, LangGraph under /langgraph,
 // and the page.
 func (g *Gateway) Handler() http.Handler { return g.server }
 
