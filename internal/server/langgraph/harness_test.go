@@ -205,6 +205,7 @@ type received struct {
 	Seq    int64  `json:"seq"`
 	Method string `json:"method"`
 	Params struct {
+		Node string          `json:"node"`
 		Data json.RawMessage `json:"data"`
 	} `json:"params"`
 }

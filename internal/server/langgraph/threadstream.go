@@ -157,7 +157,7 @@ func (f *session) beginning(t *transcript.Transcript) int64 {
 		}
 		isMissing := turn == lastTurn(t) || turn.EndedAt > now-replayTime.Milliseconds()
 		if f.sub.Since != nil {
-			isMissing = turn.EndSeq > *f.sub.Since>>seqShift
+			isMissing = turn.EndSeq >= *f.sub.Since>>seqShift // the client may lack the last events of an operation
 		}
 		if turn.Unfinished() || isMissing {
 			after = min(after, turn.FirstSeq-1)
