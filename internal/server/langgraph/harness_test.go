@@ -113,7 +113,9 @@ func startHarness(t *testing.T, j journal.Journal, a agent.Agent) *harness {
 // send makes a request for a subject; if it is empty, for the admin. The response is closed at the end of the test.
 func (h *harness) send(subject, method, path, body string) *http.Response {
 	h.t.Helper()
-	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+prefix+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute) // a stream that doesn't have what is waited for
+	h.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, method, h.url+prefix+path, strings.NewReader(body))
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ export const newClient = (version = '1.15.0', { base = url, ...options } = {}) =
 export function newThread(version, { agent = 'plain', id = null, base, fetch, ...options } = {}) {
   const client = newClient(version, { base });
   const controller = new generations[version][1]({
-    assistantId: agent, client, threadId: id, fetch, reconnectDelayMs: () => 1, maxReconnectAttempts: 1000, transport: 'sse', ...options,
+    assistantId: agent, client, threadId: id, fetch, reconnectDelayMs: () => 10, maxReconnectAttempts: 1000, transport: 'sse', ...options,
   });
   const state = () => controller.rootStore.getSnapshot();
   const until = (condition) => new Promise((resolve) => {
