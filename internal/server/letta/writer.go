@@ -78,20 +78,10 @@ func (w *writer) apply(a *answer.Answer, op *answer.Op) error {
 		if p := partOf(a, op.Message, op.Part); p != nil && op.Field == event.Input {
 			w.call(op, p, op.Text)
 		}
-	case event.PartUpdate, event.PartEnd:
-		if p := partOf(a, op.Message, op.Part); p != nil && p.Kind == event.KindTool {
-			w.toolReturn(op.Message, p)
-		}
 	case event.TurnWait:
 		w.request(a, op.Get().Request)
-	case event.TurnEnd:
-		for _, m := range a.Messages() {
-			for _, p := range m.Parts {
-				if p.Kind == event.KindTool && m.Role == event.Assistant {
-					w.toolReturn(m.ID, p)
-				}
-			}
-		}
+	case event.PartEnd, event.MessageEnd, event.TurnEnd:
+		w.toolReturns(a)
 	}
 	return w.err
 }
@@ -129,14 +119,19 @@ func (w *writer) call(op *answer.Op, p *transcript.Part, arguments string) {
 	w.add(m)
 }
 
-// toolReturn appends the result of a call once, when it is complete.
-func (w *writer) toolReturn(messageID string, p *transcript.Part) {
-	id := callID(messageID, p.ID)
-	if w.hasReturn[id] || !isComplete(p) {
-		return
+// toolReturns appends the results of the calls whose parts have ended. A result can't grow, and some agents say that a tool is done before they have
+// sent all of its output.
+func (w *writer) toolReturns(a *answer.Answer) {
+	for _, m := range a.Messages() {
+		for _, p := range m.Parts {
+			id := callID(m.ID, p.ID)
+			if p.Kind != event.KindTool || !p.Final || m.Role != event.Assistant || w.hasReturn[id] {
+				continue
+			}
+			w.hasReturn[id] = true
+			w.add(returnOf(m.ID, p))
+		}
 	}
-	w.hasReturn[id] = true
-	w.add(returnOf(messageID, p))
 }
 
 // request appends the request of a turn that waits. The client answers it as a call that needs an approval, or whose tool it runs itself.
