@@ -13,22 +13,22 @@ import (
 
 // agentState is an agent of Letta. Fields that Leat doesn't have are empty, because clients read them without a check.
 type agentState struct {
-	ID          string    `json:"id"`
-	Name        string    `json:"name"`
-	Description string    `json:"description"`
-	Type        string    `json:"agent_type"`
-	Model       string    `json:"model"`
-	LLM         llmConfig `json:"llm_config"`
-	System      string    `json:"system"`
-	Tags        []string  `json:"tags"`
-	Tools       []object  `json:"tools"`
-	Sources     []object  `json:"sources"`
-	Blocks      []object  `json:"blocks"`
-	Memory      memory    `json:"memory"`
+	ID          string      `json:"id"`
+	Name        string      `json:"name"`
+	Description string      `json:"description"`
+	Type        string      `json:"agent_type"`
+	Model       string      `json:"model"`
+	LLM         llmConfig   `json:"llm_config"`
+	System      string      `json:"system"`
+	Tags        []string    `json:"tags"`
+	Tools       []object    `json:"tools"`
+	Sources     []object    `json:"sources"`
+	Blocks      []object    `json:"blocks"`
+	Memory      agentMemory `json:"memory"`
 }
 
-// memory is the memory of an agent. That of Leat's agents is their own.
-type memory struct {
+// agentMemory is the memory of an agent. That of Leat's agents is their own.
+type agentMemory struct {
 	Blocks []object `json:"blocks"`
 }
 
@@ -54,7 +54,7 @@ func modelOf(name string) llmConfig {
 func stateOf(a *gateway.AgentInfo) agentState {
 	return agentState{
 		ID: agentPrefix + a.Name, Name: a.Name, Description: a.Description, Type: "letta_v1_agent", Model: "leat/" + a.Name, LLM: modelOf(a.Name),
-		Tags: []string{}, Tools: []object{}, Sources: []object{}, Blocks: []object{}, Memory: memory{[]object{}},
+		Tags: []string{}, Tools: []object{}, Sources: []object{}, Blocks: []object{}, Memory: agentMemory{[]object{}},
 	}
 }
 
