@@ -42,10 +42,11 @@ type llmConfig struct {
 	Name     string `json:"name"`
 }
 
-// contextWindow is what clients are told of each agent, because they divide by it. Leat doesn't know the real one.
+// contextWindow is that of each agent in the list of models. Clients divide by it, and Leat doesn't know the real one.
 const contextWindow = 200_000
 
-// modelOf returns the description of an agent's model: the agent itself.
+// modelOf returns the description of an agent's model: the agent itself. Clients list models to offer a choice, and compare the handle with that of the
+// agent.
 func modelOf(name string) llmConfig {
 	return llmConfig{Handle: "leat/" + name, Model: name, Endpoint: "openai", Context: contextWindow, Provider: "leat", Name: name}
 }
@@ -58,7 +59,7 @@ func stateOf(a *gateway.AgentInfo) agentState {
 	}
 }
 
-// page is what a client wants of a list.
+// page is what a client wants of a list. After and before are ids of elements that the client has.
 type page struct {
 	after, before string
 	limit         int
@@ -81,9 +82,9 @@ func pageOf(r *http.Request, standardOrder string) (p page, err error) {
 	return p, nil
 }
 
-// cut returns the elements of a page. The list is in the order of the page. An id that isn't in the list is the end of it: an element may have been
+// elements returns the elements of a page. The list is in the order of the page. An id that isn't in the list is the end of it: an element may have been
 // removed since, and a client that got the whole list again would never end.
-func cut[T any](list []T, p page, id func(*T) string) []T {
+func elements[T any](list []T, p page, id func(*T) string) []T {
 	begin, end := 0, len(list)
 	for i := range list {
 		switch id(&list[i]) {
@@ -115,7 +116,7 @@ func (s *surface) agents(w http.ResponseWriter, r *http.Request, p gateway.Princ
 			list = append(list, stateOf(&a))
 		}
 	}
-	return server.Respond(w, cut(list, pg, func(a *agentState) string { return a.ID }), nil)
+	return server.Respond(w, elements(list, pg, func(a *agentState) string { return a.ID }), nil)
 }
 
 // agent answers GET and PATCH of /v1/agents/{agent}. A client changes the settings of models, which Leat's agents have themselves, so a change has no

@@ -24,7 +24,10 @@ type conversation struct {
 	InContext []string `json:"in_context_message_ids"`
 }
 
-// conversationOf returns a conversation. One without an agent has the default agent.
+// conversationOf returns a conversation. The messages in the context of the model are known to the agent only, so the list of them is empty; clients
+// load the messages by the other route.
+//
+// One without an agent has the default agent.
 func (s *surface) conversationOf(p gateway.Principal, c *journal.Summary) conversation {
 	return conversation{
 		ID: conversationPrefix + c.ID, Agent: agentPrefix + cmp.Or(c.Agent, s.defaultAgent(p)), Summary: c.Title,
@@ -43,13 +46,15 @@ func (s *surface) defaultAgent(p gateway.Principal) string {
 }
 
 // conversations answers GET /v1/conversations/ with the newest conversations, also only those of an agent.
+//
+// All of a user's conversations are read for each page, since a page begins after an id and not after a time. A user has hundreds of them.
 func (s *surface) conversations(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	pg, err := pageOf(r, "desc")
 	if err != nil {
 		return err
 	}
 	agent := withoutPrefix(r.URL.Query().Get("agent_id"), agentPrefix)
-	all := []conversation{}
+	result := []conversation{}
 	var last *journal.Summary
 	for {
 		list, err := s.gw.List(r.Context(), p, last, maxPage)
@@ -58,7 +63,7 @@ func (s *surface) conversations(w http.ResponseWriter, r *http.Request, p gatewa
 		}
 		for i := range list {
 			if c := s.conversationOf(p, &list[i]); agent == "" || c.Agent == agentPrefix+agent {
-				all = append(all, c)
+				result = append(result, c)
 			}
 		}
 		if len(list) < maxPage {
@@ -67,9 +72,9 @@ func (s *surface) conversations(w http.ResponseWriter, r *http.Request, p gatewa
 		last = &list[len(list)-1]
 	}
 	if pg.isAscending {
-		slices.Reverse(all)
+		slices.Reverse(result)
 	}
-	return server.Respond(w, cut(all, pg, func(c *conversation) string { return c.ID }), nil)
+	return server.Respond(w, elements(result, pg, func(c *conversation) string { return c.ID }), nil)
 }
 
 // create answers POST /v1/conversations/.
@@ -170,22 +175,24 @@ func (s *surface) agentMessages(w http.ResponseWriter, r *http.Request, p gatewa
 func ownChat(agent string) string { return "letta:" + agent }
 
 // list responds with a page of messages, of one turn only if turn isn't empty.
+//
+// The whole conversation is read, because what is shown of a message depends on its turn, which may be in another page.
 func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Principal, id, turn string) error {
 	pg, err := pageOf(r, "desc")
 	if err != nil {
 		return err
 	}
-	all, err := s.allMessages(r.Context(), p, id)
+	messages, err := s.allMessages(r.Context(), p, id)
 	if err != nil {
 		return err
 	}
 	if turn != "" {
-		all = slices.DeleteFunc(all, func(m message) bool { return m.Run != runPrefix+turn })
+		messages = slices.DeleteFunc(messages, func(m message) bool { return m.Run != runPrefix+turn })
 	}
 	if !pg.isAscending {
-		slices.Reverse(all)
+		slices.Reverse(messages)
 	}
-	return server.Respond(w, cut(all, pg, func(m *message) string { return m.ID }), nil)
+	return server.Respond(w, elements(messages, pg, func(m *message) string { return m.ID }), nil)
 }
 
 // allMessages returns the messages of a conversation, the oldest first.

@@ -13,6 +13,22 @@
 //   - A run ends for the client while the turn waits for a person. The answer is a new request, whose frames continue the same run.
 //   - A client that disconnects stops nothing.
 //
+// # What becomes of an answer
+//
+//   - A text and a reasoning are assistant_message and reasoning_message. Each piece of a text is a frame with the id of its part.
+//   - A tool is a tool_call_message, whose arguments come in pieces, and a tool_return_message when its part has ended.
+//   - A request is an approval_request_message. If it is about a tool that the agent has begun, it has the id of that call.
+//   - The outcome of the turn is the stop_reason. A failure is an error too, with the event name that makes clients throw.
+//   - Files, data and the notes of callbacks have no message.
+//
+// # Numbers
+//
+// A client that was cut has some frames of an operation and not the others. The response to its resume makes the frames of that operation again and
+// leaves out those up to the client's seq_id. An operation that is merged with earlier ones is an append to one text, which has one frame, so that
+// the frames have the same places in a replay from the compacted log.
+//
+// The frames at the end of a response have no number: they are sent again if the client was cut between them.
+//
 // # What the clients do
 //
 //   - Frames must not have an event name, except errors, which make the client throw.

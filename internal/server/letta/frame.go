@@ -34,6 +34,7 @@ const (
 
 // message is a message of Letta, or a frame of a run. Type determines which fields are used. Texts are deltas in a frame, and whole in a list.
 type message struct {
+	// ID is that of the part, and Otid the same without its prefix. Clients match what they have streamed with a list by either.
 	ID    string `json:"id,omitempty"`
 	Date  string `json:"date,omitempty"`
 	Type  string `json:"message_type"`
@@ -42,6 +43,7 @@ type message struct {
 	Run   string `json:"run_id,omitempty"`
 	SeqID int64  `json:"seq_id,omitempty"`
 
+	// Content is a text, of a user, of the system, or of the assistant. Letta itself sends lists of parts in some cases; clients accept both.
 	Content   string `json:"content,omitempty"`
 	Source    string `json:"source,omitempty"` // of reasoning
 	Reasoning string `json:"reasoning,omitempty"`
@@ -50,13 +52,16 @@ type message struct {
 	// Calls is the same object in a frame, and a list in a list of messages.
 	Calls any `json:"tool_calls,omitempty"`
 
+	// Of a result. Return is a pointer because an empty result must be there, and Returns repeats it in the newer form.
 	CallID  string       `json:"tool_call_id,omitempty"`
 	Status  string       `json:"status,omitempty"` // success or error
 	Return  *string      `json:"tool_return,omitempty"`
 	Returns []toolReturn `json:"tool_returns,omitempty"`
 
+	// Stop is one of the reasons above.
 	Stop string `json:"stop_reason,omitempty"`
 
+	// Of an error. Clients show Message, or Detail if they throw.
 	ErrorType string `json:"error_type,omitempty"`
 	Message   string `json:"message,omitempty"`
 	Detail    string `json:"detail,omitempty"`
@@ -79,7 +84,7 @@ type toolReturn struct {
 	Return string `json:"tool_return"`
 }
 
-// usage is the token usage of a run.
+// usage is the token usage of a run. Letta counts steps of a model; a turn of Leat is one, because most agents don't tell how many they took.
 type usage struct {
 	Completion int64    `json:"completion_tokens"`
 	Prompt     int64    `json:"prompt_tokens"`

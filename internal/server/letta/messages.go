@@ -68,7 +68,7 @@ func returnOf(messageID string, p *transcript.Part) message {
 	return m
 }
 
-// prefixed returns a text on a line of its own, or "".
+// prefixed returns a text on a separate line, or "".
 func prefixed(s string) string {
 	if s == "" {
 		return s

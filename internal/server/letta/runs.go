@@ -24,7 +24,7 @@ type runState struct {
 	Completed    string `json:"completed_at,omitempty"`
 }
 
-// stateOfRun returns a turn as a run. A turn that waits is a run that has completed, with a reason that says so.
+// stateOfRun returns a turn as a run. A turn that waits is a run that has completed with the reason requires_approval.
 func stateOfRun(conversation string, t *transcript.Turn) runState {
 	r := runState{
 		ID: runPrefix + t.ID, Agent: agentPrefix + t.Agent, Conversation: conversationPrefix + conversation, Status: "running", Background: true,
@@ -93,7 +93,7 @@ func (s *surface) runs(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if !pg.isAscending {
 		slices.Reverse(list)
 	}
-	return server.Respond(w, cut(list, pg, func(r *runState) string { return r.ID }), nil)
+	return server.Respond(w, elements(list, pg, func(r *runState) string { return r.ID }), nil)
 }
 
 // position is the body of a resume.
@@ -186,7 +186,9 @@ func (s *surface) cancelAgent(w http.ResponseWriter, r *http.Request, p gateway.
 	return s.stopTurns(w, r, p, id)
 }
 
-// stopTurns stops the unfinished turns of a conversation, and says for each run what became of it.
+// stopTurns stops the unfinished turns of a conversation, and responds with the result of each run.
+//
+// A request may name runs. They are not read: a conversation has one running turn, and the others wait for it.
 func (s *surface) stopTurns(w http.ResponseWriter, r *http.Request, p gateway.Principal, id string) error {
 	turns, err := s.chats.Unfinished(r.Context(), p, id)
 	if err == nil {

@@ -61,7 +61,7 @@ type contentPart struct {
 	} `json:"source"`
 }
 
-// target is a run to stream.
+// target is a run to stream. A response to an answer continues the run after its last request.
 type target struct {
 	conversation, turn string
 	after              int64 // seq_id of the last frame that the client has
@@ -112,6 +112,8 @@ func (s *surface) toAgent(w http.ResponseWriter, r *http.Request, p gateway.Prin
 }
 
 // sendTo adds a message or answers to a conversation, and responds with the run.
+//
+// Only the last message counts. Letta takes several, but its clients send one, and the others would be answered without being told apart.
 func (s *surface) sendTo(w http.ResponseWriter, r *http.Request, p gateway.Principal, open func(context.Context) (string, error), isStream bool) error {
 	rq, last, err := parse(r)
 	if err != nil {
@@ -141,7 +143,7 @@ func (s *surface) sendTo(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if isStream {
 		return s.stream(w, r, p, to)
 	}
-	return s.whole(w, r, p, to)
+	return s.respond(w, r, p, to)
 }
 
 // pendingApproval is the detail of a refusal while a turn waits. Letta Code then sends the answers first.
@@ -160,21 +162,21 @@ func (s *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principa
 	if err != nil {
 		return err
 	}
-	known, err := s.chats.Message(r.Context(), p, to.conversation, m.Otid)
+	original, err := s.chats.Message(r.Context(), p, to.conversation, m.Otid)
 	if err != nil {
 		return err
 	}
-	if known != nil && known.Text == text && known.Turn != "" {
-		to.turn = known.Turn // the client has lost the response
+	if original != nil && original.Text == text && original.Turn != "" {
+		to.turn = original.Turn // the client has lost the response
 		return nil
 	}
-	waiting, err := s.waiting(r.Context(), p, to.conversation)
+	request, err := s.openRequest(r.Context(), p, to.conversation)
 	if err != nil {
 		return err
 	}
-	if waiting != "" {
+	if request != "" {
 		return writeJSON(w, http.StatusConflict, failure{pendingApproval{
-			"PENDING_APPROVAL", "Cannot send a new message: The agent is waiting for approval on a tool call.", "message-" + waiting,
+			"PENDING_APPROVAL", "Cannot send a new message: The agent is waiting for approval on a tool call.", "message-" + request,
 		}})
 	}
 	command := gateway.Command{Type: gateway.CommandSend, Queue: true, Message: &gateway.CommandMessage{ID: m.Otid, Source: source, Text: text, Parts: media}}
@@ -183,8 +185,8 @@ func (s *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principa
 	return err
 }
 
-// waiting returns the id of a request that is open in a conversation, or "".
-func (s *surface) waiting(ctx context.Context, p gateway.Principal, conversation string) (id string, err error) {
+// openRequest returns the id of a request that is open in a conversation, or "".
+func (s *surface) openRequest(ctx context.Context, p gateway.Principal, conversation string) (id string, err error) {
 	err = s.gw.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool {
 		for _, turn := range t.Turns {
 			if turn.Unfinished() && turn.Independent() && len(turn.Requests) > 0 {

@@ -153,15 +153,18 @@ func (s *surface) lastRequest(ctx context.Context, p gateway.Principal, conversa
 	return seqID, nil
 }
 
-// answerBody is the response to a message without a stream.
+// answerBody is the response to a message without a stream. Both ends are messages as in a stream, which is how clients read them.
 type answerBody struct {
 	Messages []message `json:"messages"`
 	Stop     message   `json:"stop_reason"`
 	Usage    message   `json:"usage"`
 }
 
-// whole responds with all messages of a run, when the turn has ended or waits.
-func (s *surface) whole(w http.ResponseWriter, r *http.Request, p gateway.Principal, to target) error {
+// respond responds to a client that wants no stream. The connection is silent until then, for as long as the agent takes; clients of this kind have their
+// own limit.
+//
+// It responds with all messages of a run, when the turn has ended or waits.
+func (s *surface) respond(w http.ResponseWriter, r *http.Request, p gateway.Principal, to target) error {
 	frames := newWriter(runPrefix+to.turn, to.after)
 	err := s.follow(r.Context(), p, &to, frames, func([]byte) error { return nil }, nil, nil)
 	if err != nil && !errors.Is(err, errPaused) {
@@ -172,14 +175,14 @@ func (s *surface) whole(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err != nil {
 		return err
 	}
-	all, err := s.allMessages(r.Context(), p, to.conversation)
+	messages, err := s.allMessages(r.Context(), p, to.conversation)
 	if err != nil {
 		return err
 	}
 	body := answerBody{Messages: []message{}, Stop: message{Type: typeStop, Stop: stopOf(&turn, isPaused)}, Usage: message{Type: typeUsage, usage: usageOf(&turn, runPrefix+to.turn)}}
-	for i := range all {
-		if all[i].Run == runPrefix+to.turn {
-			body.Messages = append(body.Messages, all[i])
+	for i := range messages {
+		if messages[i].Run == runPrefix+to.turn {
+			body.Messages = append(body.Messages, messages[i])
 		}
 	}
 	return server.Respond(w, body, nil)

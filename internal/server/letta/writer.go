@@ -16,8 +16,9 @@ const spread = 1 << 16
 // Frames are numbered by their operations. The frames of the operation at which a client was cut are made again, and those that it has are left out:
 // an operation that is merged with earlier ones has one frame, so its places don't depend on what was merged.
 type writer struct {
-	run   string
-	after int64 // seq_id of the last frame that the client has
+	run string
+	// after is the seq_id of the last frame that the client has. It is 0 for a client that has none, because numbers begin above.
+	after int64
 
 	buf []byte
 	err error
@@ -26,6 +27,7 @@ type writer struct {
 	number    int64 // of the current operation
 	place     int64 // of its next frame
 	last      int64 // seq_id of the last frame
+	// hasReturn are the ids of the calls whose result is in a frame, of this response or an earlier one.
 	hasReturn map[string]bool
 }
 
@@ -94,7 +96,7 @@ func base(kind, messageID, part string) message {
 	return message{ID: partID(messageID, part), Type: kind, Otid: messageID + "." + part, Step: "step-" + messageID}
 }
 
-// piece appends a piece of text. The separator before a part is left out, because each part is a message of its own.
+// piece appends a piece of text. The separator before a part is left out, because each part is a separate message.
 func (w *writer) piece(p *answer.Piece) {
 	text := p.Text[p.Join:]
 	if text == "" {
@@ -134,7 +136,10 @@ func (w *writer) toolReturns(a *answer.Answer) {
 	}
 }
 
-// request appends the request of a turn that waits. The client answers it as a call that needs an approval, or whose tool it runs itself.
+// request appends the request of a turn that waits.
+//
+// It is appended also if it was answered since: the numbers of later frames don't depend on it, but a client that reads a run from its beginning would
+// otherwise see an answer to nothing. The client answers it as a call that needs an approval, or whose tool it runs itself.
 func (w *writer) request(a *answer.Answer, r *event.Request) {
 	w.add(requestOf(a.Messages(), r))
 }
@@ -143,6 +148,8 @@ func (w *writer) request(a *answer.Answer, r *event.Request) {
 func (w *writer) pause(turn *transcript.Turn) { w.stop(stopApproval, turn) }
 
 // end ends the response of a turn that has ended.
+//
+// An answer whose text isn't the one that the client has is an error: without it, the client would keep the wrong text as a complete answer.
 func (w *writer) end(turn *transcript.Turn) {
 	switch {
 	case turn.Outcome == event.Cancelled:
