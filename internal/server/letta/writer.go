@@ -23,10 +23,10 @@ type writer struct {
 	buf []byte
 	err error
 
-	appender  answer.Appender
-	number    int64 // of the current operation
-	place     int64 // of its next frame
-	last      int64 // seq_id of the last frame
+	appender answer.Appender
+	number   int64 // of the current operation
+	place    int64 // of its next frame
+	last     int64 // seq_id of the last frame
 	// hasReturn are the ids of the calls whose result is in a frame, of this response or an earlier one.
 	hasReturn map[string]bool
 }
