@@ -109,6 +109,36 @@ var decided = map[string]decision{
 	"POST /agui/agent/{agent}/connect":       {sight: common, body: `{"threadId":"x","runId":"r","messages":[]}`}, // TestThreadsAreTheirs of server/agui checks whose are shown
 	"POST /agui/agent/{agent}/stop/{thread}": {sight: common},                                                     // TestThreadsAreTheirs of server/agui checks whose are stopped
 
+	// Letta. Messages to an agent are in the caller's own conversation with it.
+	"GET /letta/v1/health":                                 {sight: common},
+	"GET /letta/v1/models":                                 {sight: common},
+	"GET /letta/v1/agents":                                 {sight: common},
+	"GET /letta/v1/conversations":                          {sight: scoped},
+	"POST /letta/v1/conversations":                         {sight: common},
+	"GET /letta/v1/runs":                                   {sight: common},
+	"GET /letta/v1/health/{$}":                             {sight: common},
+	"GET /letta/v1/models/{$}":                             {sight: common},
+	"GET /letta/v1/agents/{$}":                             {sight: common},
+	"GET /letta/v1/conversations/{$}":                      {sight: scoped},
+	"POST /letta/v1/conversations/{$}":                     {sight: common},
+	"GET /letta/v1/runs/{$}":                               {sight: common},
+	"GET /letta/v1/agents/{agent}":                         {sight: common},
+	"PATCH /letta/v1/agents/{agent}":                       {sight: common, body: "{}"},
+	"GET /letta/v1/agents/{agent}/messages":                {sight: common},
+	"POST /letta/v1/agents/{agent}/messages":               {sight: scoped, body: `{"messages":[{"role":"user","content":"x"}]}`},
+	"POST /letta/v1/agents/{agent}/messages/stream":        {sight: scoped, body: `{"messages":[{"role":"user","content":"x"}]}`},
+	"POST /letta/v1/agents/{agent}/messages/cancel":        {sight: common},
+	"GET /letta/v1/conversations/{conversation}":           {sight: own},
+	"PATCH /letta/v1/conversations/{conversation}":         {sight: own, body: `{"summary":"x"}`},
+	"DELETE /letta/v1/conversations/{conversation}":        {sight: own},
+	"GET /letta/v1/conversations/{conversation}/messages":  {sight: own},
+	"POST /letta/v1/conversations/{conversation}/messages": {sight: own, body: `{"messages":[{"role":"user","content":"x"}]}`},
+	"POST /letta/v1/conversations/{conversation}/stream":   {sight: own, reads: true},
+	"POST /letta/v1/conversations/{conversation}/cancel":   {sight: own},
+	"GET /letta/v1/runs/{run}":                             {sight: own},
+	"GET /letta/v1/runs/{run}/messages":                    {sight: own},
+	"POST /letta/v1/runs/{run}/stream":                     {sight: own, reads: true},
+
 	// Files.
 	"GET /api/conversations/{id}/files/{media}": {sight: own},
 	"POST /api/conversations/{id}/files":        {sight: own, query: "?name=x.txt", body: "x"},

@@ -19,6 +19,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/eliza"
+	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
@@ -211,6 +212,7 @@ func serveChats(t *testing.T) (url, control string) {
 	}
 	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond, AllowedOrigins: []string{"*"}})
 	agui.Register(srv, gw)
+	letta.Register(srv, gw)
 	vercel.Register(srv, gw)
 	native.Register(srv, gw)
 	eliza.Register(srv, gw, eliza.Options{})

@@ -85,6 +85,7 @@ func (f *Files) check(data string, bad reporter) {
 // Outputs says for which clients of other protocols the gateway has routes.
 type Outputs struct {
 	AGUI   bool `yaml:"agui"`
+	Letta  bool `yaml:"letta"`
 	Vercel bool `yaml:"vercel"`
 }
 

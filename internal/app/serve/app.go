@@ -25,6 +25,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	fileserver "github.com/leat-dev/leat/internal/server/files"
+	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	noticeserver "github.com/leat-dev/leat/internal/server/notices"
 	"github.com/leat-dev/leat/internal/server/ops"
@@ -297,6 +298,9 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	compat.Register(srv, a.gateway)
 	if a.cfg.Outputs.AGUI {
 		agui.Register(srv, a.gateway)
+	}
+	if a.cfg.Outputs.Letta {
+		letta.Register(srv, a.gateway)
 	}
 	if a.cfg.Outputs.Vercel {
 		vercel.Register(srv, a.gateway)
