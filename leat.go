@@ -18,6 +18,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/native"
+	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
@@ -96,6 +97,7 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	eliza.Register(srv, gw, eliza.Options{})
 	compat.Register(srv, gw)
 	agui.Register(srv, gw)
+	responses.Register(srv, gw)
 	vercel.Register(srv, gw)
 	ui.Register(srv, nil)
 	return &Gateway{gw, srv, j}, nil

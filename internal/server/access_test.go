@@ -43,6 +43,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/notices"
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/plugins"
+	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
 	"github.com/leat-dev/leat/internal/server/vercel"
@@ -148,6 +149,7 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
 	agui.Register(srv, gw)
+	responses.Register(srv, gw)
 	vercel.Register(srv, gw)
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)

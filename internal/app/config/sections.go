@@ -84,8 +84,9 @@ func (f *Files) check(data string, bad reporter) {
 
 // Outputs says for which clients of other protocols the gateway has routes.
 type Outputs struct {
-	AGUI   bool `yaml:"agui"`
-	Vercel bool `yaml:"vercel"`
+	AGUI      bool `yaml:"agui"`
+	Responses bool `yaml:"responses"`
+	Vercel    bool `yaml:"vercel"`
 }
 
 // Plugins configures plugins that are installed while the gateway runs.

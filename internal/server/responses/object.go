@@ -1,0 +1,149 @@
+package responses
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/answer"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// The states of a response.
+const (
+	statusQueued     = "queued"
+	statusInProgress = "in_progress"
+	statusCompleted  = "completed"
+	statusIncomplete = "incomplete"
+	statusFailed     = "failed"
+	statusCancelled  = "cancelled"
+)
+
+// object is a response. Clients expect all keys.
+type object struct {
+	ID           string            `json:"id"`
+	Object       string            `json:"object"`
+	CreatedAt    int64             `json:"created_at"`
+	CompletedAt  *int64            `json:"completed_at"`
+	Status       string            `json:"status"`
+	Background   bool              `json:"background"`
+	Conversation conversationRef   `json:"conversation"`
+	Error        *failure          `json:"error"`
+	Incomplete   *incomplete       `json:"incomplete_details"`
+	Instructions *string           `json:"instructions"`
+	Metadata     map[string]string `json:"metadata"`
+	Model        string            `json:"model"`
+	Output       []item            `json:"output"`
+	IsParallel   bool              `json:"parallel_tool_calls"`
+	Previous     *string           `json:"previous_response_id"`
+	Store        bool              `json:"store"`
+	Temperature  *float64          `json:"temperature"`
+	ToolChoice   string            `json:"tool_choice"`
+	Tools        []json.RawMessage `json:"tools"`
+	TopP         *float64          `json:"top_p"`
+	Truncation   string            `json:"truncation"`
+	Usage        *usage            `json:"usage"`
+}
+
+type conversationRef struct {
+	ID string `json:"id"`
+}
+
+type incomplete struct {
+	Reason string `json:"reason"`
+}
+
+type usage struct {
+	Input        int64         `json:"input_tokens"`
+	InputDetails inputDetails  `json:"input_tokens_details"`
+	Output       int64         `json:"output_tokens"`
+	Details      outputDetails `json:"output_tokens_details"`
+	Total        int64         `json:"total_tokens"`
+}
+
+type inputDetails struct {
+	Cached int64 `json:"cached_tokens"`
+}
+
+type outputDetails struct {
+	Reasoning int64 `json:"reasoning_tokens"`
+}
+
+// settings are what a request says about its response, and what the response repeats. They aren't stored.
+type settings struct {
+	Background   bool
+	Instructions *string
+	Metadata     map[string]string
+	Previous     *string
+	Tools        []json.RawMessage
+	IsTemporary  bool // store is false
+}
+
+// newObject returns the response of a turn in a conversation, from a number on, without its state.
+func newObject(conversation, turn string, from int64, s settings) *object {
+	o := &object{
+		ID: responseID(turn, from), Object: "response", Status: statusQueued, Background: s.Background, Instructions: s.Instructions,
+		Conversation: conversationRef{prefixConversation + conversation}, Metadata: s.Metadata, Output: []item{}, IsParallel: true,
+		Previous: s.Previous, Store: !s.IsTemporary, ToolChoice: "auto", Tools: s.Tools, Truncation: "disabled",
+	}
+	if o.Metadata == nil {
+		o.Metadata = map[string]string{}
+	}
+	if o.Tools == nil {
+		o.Tools = []json.RawMessage{}
+	}
+	return o
+}
+
+// describe sets what the log says about the turn.
+func (o *object) describe(a *answer.Answer) {
+	t := a.Turn()
+	if t == nil {
+		return
+	}
+	o.Model = t.Agent
+	o.CreatedAt = cmp.Or(t.QueuedAt, t.StartedAt, t.EndedAt) / 1000
+	if t.State != transcript.TurnQueued {
+		o.Status = statusInProgress
+	}
+}
+
+// end sets how the turn has ended.
+//
+// A stopped turn is cancelled, although its stream ends with response.incomplete: the clients refuse an event response.cancelled.
+func (o *object) end(t *transcript.Turn) {
+	o.Usage = usageOf(t.Usage)
+	switch t.Outcome {
+	case event.Completed:
+		o.Status = statusCompleted
+		if t.Reason == "max_tokens" {
+			o.Status, o.Incomplete = statusIncomplete, &incomplete{"max_output_tokens"}
+		}
+		if at := t.EndedAt / 1000; o.Status == statusCompleted {
+			o.CompletedAt = &at
+		}
+	case event.Cancelled:
+		o.Status = statusCancelled
+	default:
+		o.Status, o.Error = statusFailed, failureOf(t)
+	}
+}
+
+// event returns the type of the event that ends a response.
+func (o *object) event() string {
+	switch o.Status {
+	case statusCompleted:
+		return "response.completed"
+	case statusFailed:
+		return "response.failed"
+	}
+	return "response.incomplete"
+}
+
+func usageOf(u *event.Usage) *usage {
+	if u == nil {
+		return nil
+	}
+	input := u.Input + u.CacheRead + u.CacheWrite
+	return &usage{input, inputDetails{u.CacheRead}, u.Output, outputDetails{u.Reasoning}, input + u.Output}
+}
