@@ -262,7 +262,7 @@ func (w *walk) belongings(p person, n string) map[string]string {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = w.files.DropUpload(context.Background(), p.principal(), up.ID) }) // the route may have done it
-	return map[string]string{"upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "file": "wave.glb", "name": "none"}
+	return map[string]string{"upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "response": "resp_" + ack.Turn, "item": "none", "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "file": "wave.glb", "name": "none"}
 }
 
 // by is a way in which a request proves who asks.

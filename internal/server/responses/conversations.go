@@ -187,27 +187,29 @@ func (s *surface) addItems(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	return server.Respond(w, newPage(items, false), nil)
 }
 
-func (s *surface) item(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+// itemOf returns the item that a path names.
+func (s *surface) itemOf(r *http.Request, p gateway.Principal) (it item, err error) {
 	items, err := s.items(r, p)
 	if err != nil {
-		return err
+		return it, err
 	}
-	for i := range items {
-		if items[i].ID == r.PathValue("item") {
-			return server.Respond(w, items[i], nil)
+	for _, it := range items {
+		if it.ID == r.PathValue("item") {
+			return it, nil
 		}
 	}
-	return noItem(r.PathValue("item"))
+	return it, server.Errorf(http.StatusNotFound, server.ReasonNotFound, "Item not found.")
+}
+
+func (s *surface) item(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	it, err := s.itemOf(r, p)
+	return server.Respond(w, it, err)
 }
 
 // deleteItem refuses to delete an item, since conversations can only be truncated or deleted.
-func (s *surface) deleteItem(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	if _, err := s.gw.Conversation(r.Context(), p, gateway.ActionWrite, conversationID(r.PathValue("id"))); err != nil {
+func (s *surface) deleteItem(_ http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if _, err := s.itemOf(r, p); err != nil {
 		return err
 	}
 	return unsupported("single items of a conversation can't be deleted; delete the conversation")
-}
-
-func noItem(id string) error {
-	return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "item with id %q not found", id)
 }

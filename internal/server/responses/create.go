@@ -121,7 +121,7 @@ func (s *surface) existing(ctx context.Context, p gateway.Principal, rq *request
 	}
 	id, _, err := s.gw.Turn(ctx, p, gateway.ActionWrite, turn)
 	if errors.Is(err, gateway.ErrNotFound) {
-		return "", noResponse(rq.previous)
+		return "", errNoResponse
 	}
 	if err != nil {
 		return "", err

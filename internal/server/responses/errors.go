@@ -25,10 +25,8 @@ var (
 	errCurrent = errors.New("responses: up to date")
 )
 
-// noResponse refuses the id of a response that doesn't exist, or not for the caller.
-func noResponse(id string) error {
-	return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "response with id %q not found", id)
-}
+// errNoResponse refuses the id of a response that doesn't exist, or not for the caller.
+var errNoResponse = server.Errorf(http.StatusNotFound, server.ReasonNotFound, "Response not found.")
 
 // unsupported refuses a parameter or a request that would mean something that Leat doesn't have.
 func unsupported(format string, args ...any) error {

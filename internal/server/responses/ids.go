@@ -32,12 +32,12 @@ func responseID(turn string, from int64) string {
 func parseResponse(id string) (turn string, from int64, err error) {
 	turn, ok := strings.CutPrefix(id, prefixResponse)
 	if !ok || turn == "" {
-		return "", 0, noResponse(id)
+		return "", 0, errNoResponse
 	}
 	if turn, digits, isLater := strings.Cut(turn, "."); isLater {
 		from, err := strconv.ParseInt(digits, 10, 64)
 		if err != nil || from <= 0 || from > maxNumber {
-			return "", 0, noResponse(id)
+			return "", 0, errNoResponse
 		}
 		return turn, from, nil
 	}

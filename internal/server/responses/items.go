@@ -134,7 +134,11 @@ func (w *writer) outputOf(a *answer.Answer) []item {
 	for _, m := range a.Messages() {
 		for _, p := range m.Parts {
 			s := w.parts[partKey{m.ID, p.ID}]
-			if s == nil || !s.isBegun || s.kind == event.KindTool {
+			if s == nil || !s.isBegun {
+				continue
+			}
+			if s.kind == event.KindTool {
+				list[s.index] = *toolItem(s.id(), p)
 				continue
 			}
 			status := statusCompleted
@@ -157,7 +161,6 @@ func (w *writer) tool(s *partState, p *transcript.Part) {
 	s.isDone = true
 	w.register(s)
 	call := toolItem(s.id(), p)
-	w.output[s.index] = *call
 	begun := *call
 	begun.Status, begun.Output, begun.Error, begun.Arguments = statusInProgress, nil, nil, new(string)
 	w.add(frame{Type: "response.output_item.added", Index: &s.index, Item: &begun})

@@ -152,7 +152,7 @@ func (s *surface) replyItems(ctx context.Context, p gateway.Principal, to target
 		return nil, err
 	}
 	if !isFound {
-		return nil, noResponse(responseID(to.turn, to.from))
+		return nil, errNoResponse
 	}
 	return items, nil
 }

@@ -19,7 +19,7 @@ func (s *surface) find(r *http.Request, p gateway.Principal, action gateway.Acti
 	}
 	to.conversation, t, err = s.gw.Turn(r.Context(), p, action, to.turn)
 	if errors.Is(err, gateway.ErrNotFound) {
-		err = noResponse(id)
+		err = errNoResponse
 	}
 	return to, t, err
 }

@@ -93,7 +93,7 @@ func (s *surface) follow(ctx context.Context, p gateway.Principal, to target, ev
 			}
 			return nil
 		},
-		Tick: tick, Ticks: ticks,
+		Tick: tick, Ticks: ticks, IsExact: true,
 	}.Follow(ctx, s.gw, p, to.conversation, to.turn, after)
 	if errors.Is(err, errPaused) {
 		return nil
@@ -130,7 +130,7 @@ func (s *surface) read(ctx context.Context, p gateway.Principal, to target, o *o
 	}, nil, nil)
 	if err == nil || errors.Is(err, errCurrent) {
 		if !events.hasBegun {
-			return noResponse(o.ID)
+			return errNoResponse
 		}
 		return nil
 	}

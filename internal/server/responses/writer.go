@@ -110,7 +110,7 @@ func (w *writer) apply(a *answer.Answer, op *answer.Op) {
 	}
 	switch op.Type {
 	case event.PartStart, event.PartAppend, event.PartReplace, event.PartUpdate, event.PartEnd:
-		w.sync(a, partKey{op.Message, op.Part}, op.Type == event.PartReplace)
+		w.sync(a, partKey{op.Message, op.Part}, op.Type == event.PartReplace, false)
 	case event.MessageAdd, event.MessageEnd:
 		w.syncMessage(a, op.Message)
 	case event.TurnWait:
@@ -160,7 +160,7 @@ func (w *writer) end(a *answer.Answer) {
 func (w *writer) finish(a *answer.Answer) {
 	for _, m := range a.Messages() {
 		for _, p := range m.Parts {
-			w.sync(a, partKey{m.ID, p.ID}, false)
+			w.sync(a, partKey{m.ID, p.ID}, false, true)
 		}
 	}
 	w.close(a)
@@ -185,13 +185,14 @@ func (w *writer) syncMessage(a *answer.Answer, id string) {
 			if w.count > maxFrames {
 				return
 			}
-			w.sync(a, partKey{m.ID, p.ID}, false)
+			w.sync(a, partKey{m.ID, p.ID}, false, true)
 		}
 	}
 }
 
-// sync sends what the client lacks of a part. isReplaced says that what it has isn't what the part begins with.
-func (w *writer) sync(a *answer.Answer, k partKey, isReplaced bool) {
+// sync sends what the client lacks of a part. isReplaced says that what it has isn't what the part begins with, and isFinal that the operation ends
+// the part. A part may begin after its message has ended, so the end of the message says nothing about it.
+func (w *writer) sync(a *answer.Answer, k partKey, isReplaced, isFinal bool) {
 	m, p := find(a, k)
 	if p == nil {
 		return
@@ -201,7 +202,7 @@ func (w *writer) sync(a *answer.Answer, k partKey, isReplaced bool) {
 		s = &partState{key: k, kind: p.Kind}
 		w.parts[k] = s
 	}
-	isFinal := p.Final || m.Final || a.HasEnded()
+	isFinal = isFinal || p.Final
 	switch {
 	case s.isDone:
 	case p.Kind == event.KindTool:
