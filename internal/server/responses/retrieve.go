@@ -33,7 +33,18 @@ func (s *surface) retrieve(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	o := newObject(to.conversation, to.turn, to.from, settings{})
 	w.Header().Set(headerConversation, to.conversation)
 	q := r.URL.Query()
-	if q.Get("stream") != "true" {
+	isStream := q.Get("stream") == "true"
+	if !isStream && r.ContentLength != 0 {
+		// The client for Go asks for a stream in the body of its GET.
+		var b struct {
+			Stream bool `json:"stream"`
+		}
+		if err := server.Decode(r, &b); err != nil {
+			return err
+		}
+		isStream = b.Stream
+	}
+	if !isStream {
 		return server.Respond(w, o, s.read(r.Context(), p, to, o, true))
 	}
 	after := int64(-1)
