@@ -1,3 +1,8 @@
+// Conversations as objects of their own.
+//
+// They are Leat's conversations, so those that were begun in the dashboard or by another client can be named here as well. Their metadata is the part
+// of Leat's metadata that consists of texts.
+
 package responses
 
 import (
@@ -166,44 +171,44 @@ func (s *surface) addItems(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	if err != nil {
 		return err
 	}
-	added := map[string]bool{}
+	ids := map[string]bool{}
 	for i := range messages {
 		ack, err := server.Do(r.Context(), s.gw, p, conversationID(r.PathValue("id")), gateway.Command{Type: gateway.CommandInject, Message: &messages[i]})
 		if err != nil {
 			return err
 		}
-		added[prefixMessage+ack.Message] = true
+		ids[prefixMessage+ack.Message] = true
 	}
-	all, err := s.items(r, p)
+	list, err := s.items(r, p)
 	if err != nil {
 		return err
 	}
 	var items []item
-	for _, it := range all {
-		if added[it.ID] {
-			items = append(items, it)
+	for _, entry := range list {
+		if ids[entry.ID] {
+			items = append(items, entry)
 		}
 	}
 	return server.Respond(w, newPage(items, false), nil)
 }
 
 // itemOf returns the item that a path names.
-func (s *surface) itemOf(r *http.Request, p gateway.Principal) (it item, err error) {
+func (s *surface) itemOf(r *http.Request, p gateway.Principal) (entry item, err error) {
 	items, err := s.items(r, p)
 	if err != nil {
-		return it, err
+		return entry, err
 	}
-	for _, it := range items {
-		if it.ID == r.PathValue("item") {
-			return it, nil
+	for _, entry := range items {
+		if entry.ID == r.PathValue("item") {
+			return entry, nil
 		}
 	}
-	return it, server.Errorf(http.StatusNotFound, server.ReasonNotFound, "Item not found.")
+	return entry, server.Errorf(http.StatusNotFound, server.ReasonNotFound, "Item not found.")
 }
 
 func (s *surface) item(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	it, err := s.itemOf(r, p)
-	return server.Respond(w, it, err)
+	entry, err := s.itemOf(r, p)
+	return server.Respond(w, entry, err)
 }
 
 // deleteItem refuses to delete an item, since conversations can only be truncated or deleted.

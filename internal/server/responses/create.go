@@ -1,3 +1,8 @@
+// Requests for responses. They begin a turn, or continue one that waits.
+//
+// What a request continues is found by the ids in it, which are made of Leat's own: the turn of previous_response_id, or that of the call whose
+// output it has. So a client that keeps its history itself continues the same turn as one that names the response.
+
 package responses
 
 import (
@@ -54,7 +59,7 @@ func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if rq.stream {
 		err = s.stream(w, r, p, to, object, -1)
 	} else {
-		err = s.read(r.Context(), p, to, object, rq.Background)
+		err = s.complete(r.Context(), p, to, object, rq.Background)
 		if err == nil {
 			err = server.Respond(w, object, nil)
 		}
@@ -169,12 +174,12 @@ func (s *surface) answer(ctx context.Context, p gateway.Principal, replies []rep
 	if err != nil {
 		return to, err
 	}
-	known := map[string]bool{}
+	requests := map[string]bool{}
 	for _, y := range replies {
 		if y.turn != turn {
 			continue // of the history
 		}
-		known[y.request] = true
+		requests[y.request] = true
 		for _, r := range t.Requests {
 			if r.ID != y.request {
 				continue
@@ -190,7 +195,7 @@ func (s *surface) answer(ctx context.Context, p gateway.Principal, replies []rep
 			}
 		}
 	}
-	from, err := s.findAnswers(ctx, p, id, turn, known)
+	from, err := s.findAnswers(ctx, p, id, turn, requests)
 	if err == nil && from == 0 {
 		err = server.Invalid("input: the turn has ended without an answer to this")
 	}

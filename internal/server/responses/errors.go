@@ -1,3 +1,5 @@
+// Errors of requests, and failures of turns.
+
 package responses
 
 import (

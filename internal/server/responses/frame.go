@@ -1,3 +1,8 @@
+// The JSON of events and items.
+//
+// Absent and empty are different for the clients: an index of 0 and an empty list must be sent, and a field of another type must not. The fields that
+// may be empty are pointers for that reason.
+
 package responses
 
 import (

@@ -1,3 +1,5 @@
+// Ids of responses, items and requests.
+
 package responses
 
 import (
@@ -50,8 +52,8 @@ func requestID(prefix, turn, request string) string { return prefix + turn + "."
 
 // parseRequest is the inverse of requestID.
 func parseRequest(prefix, id string) (turn, request string, err error) {
-	rest, ok := strings.CutPrefix(id, prefix)
-	turn, request, hasRequest := strings.Cut(rest, ".")
+	name, ok := strings.CutPrefix(id, prefix)
+	turn, request, hasRequest := strings.Cut(name, ".")
 	if !ok || !hasRequest || turn == "" {
 		return "", "", server.Invalid("input: no tool call or approval request has the id %q", id)
 	}

@@ -1,3 +1,8 @@
+// The items of an input, and of a conversation that a client creates.
+//
+// Only messages become messages of Leat. The other items of earlier outputs, which clients send back, are in the conversation already, or belong
+// to a history that only the client has.
+
 package responses
 
 import (
@@ -64,12 +69,12 @@ func parseItems(v json.RawMessage) (items []inputItem, err error) {
 	return items, nil
 }
 
-// read takes the items of an input: the last message, those before it, and answers to requests.
-func (rq *request) read(items []inputItem) error {
+// setInput takes the items of an input: the last message, those before it, and answers to requests.
+func (rq *request) setInput(items []inputItem) error {
 	var pictures models.Pictures
 	for i := range items {
-		it := &items[i]
-		isReply, err := rq.readReply(it)
+		entry := &items[i]
+		isReply, err := rq.readReply(entry)
 		if err != nil {
 			return err
 		}
@@ -77,7 +82,7 @@ func (rq *request) read(items []inputItem) error {
 			rq.last = nil
 			continue
 		}
-		message, isMessage, err := it.message(&pictures)
+		message, isMessage, err := entry.message(&pictures)
 		if err != nil {
 			return err
 		}
@@ -103,18 +108,18 @@ func (rq *request) read(items []inputItem) error {
 }
 
 // readReply takes an item that answers a request, and reports whether it is one.
-func (rq *request) readReply(it *inputItem) (bool, error) {
+func (rq *request) readReply(entry *inputItem) (bool, error) {
 	var y reply
 	var err error
-	switch it.Type {
+	switch entry.Type {
 	case "function_call_output":
-		if y.turn, y.request, err = parseRequest(prefixCall, it.CallID); err == nil {
-			y.output, err = outputOf(it.Output)
+		if y.turn, y.request, err = parseRequest(prefixCall, entry.CallID); err == nil {
+			y.output, err = outputOf(entry.Output)
 		}
 	case "mcp_approval_response":
-		y.turn, y.request, err = parseRequest(prefixApproval, it.Approval)
-		y.decision, y.output = event.Deny, it.Reason
-		if it.Approve {
+		y.turn, y.request, err = parseRequest(prefixApproval, entry.Approval)
+		y.decision, y.output = event.Deny, entry.Reason
+		if entry.Approve {
 			y.decision = event.Approve
 		}
 	default:
@@ -156,23 +161,23 @@ var roles = map[string]event.Role{"user": event.User, "assistant": event.Assista
 
 // message returns an item as a message. It returns false for items of earlier outputs that aren't messages, which clients send back when they
 // keep the history themselves, and for messages without content.
-func (it *inputItem) message(pictures *models.Pictures) (m *gateway.CommandMessage, isMessage bool, err error) {
-	switch it.Type {
+func (entry *inputItem) message(pictures *models.Pictures) (m *gateway.CommandMessage, isMessage bool, err error) {
+	switch entry.Type {
 	case "", "message":
 	case "reasoning", "function_call", "mcp_call", "mcp_list_tools", "mcp_approval_request":
 		return nil, false, nil
 	default:
-		return nil, false, unsupported("input: an item of type %q can't be read here", it.Type)
+		return nil, false, unsupported("input: an item of type %q can't be read here", entry.Type)
 	}
-	role, isKnown := roles[it.Role]
+	role, isKnown := roles[entry.Role]
 	if !isKnown {
-		return nil, false, server.Invalid("input: unknown role %q", it.Role)
+		return nil, false, server.Invalid("input: unknown role %q", entry.Role)
 	}
-	m = &gateway.CommandMessage{ID: strings.TrimPrefix(it.ID, prefixMessage), Role: role, Source: source}
+	m = &gateway.CommandMessage{ID: strings.TrimPrefix(entry.ID, prefixMessage), Role: role, Source: source}
 	if role == event.Assistant {
 		m.ID = "" // the id of an item, and of no message
 	}
-	parts, err := partsOf(it.Content)
+	parts, err := partsOf(entry.Content)
 	if err != nil {
 		return nil, false, server.Invalid("input: the content of a message must be a text or a list of parts")
 	}

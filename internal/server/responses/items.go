@@ -1,3 +1,8 @@
+// The items of an output: texts, reasoning, the agent's own tools, and requests to the client.
+//
+// An item for a text begins with its part, and grows. A tool has all its events at once, when it has run: a wait may come between its call and
+// its result, and ends the response, but the clients refuse an output with an item that has not ended.
+
 package responses
 
 import (
@@ -45,24 +50,24 @@ func (w *writer) start(s *partState) {
 		return
 	}
 	w.register(s)
-	begun := s.item("", statusInProgress)
+	initial := s.item("", statusInProgress)
 	if s.kind == event.KindReasoning {
-		begun.Summary = &[]content{}
-		w.add(frame{Type: "response.output_item.added", Index: &s.index, Item: begun})
+		initial.Summary = &[]content{}
+		w.add(frame{Type: "response.output_item.added", Index: &s.index, Item: initial})
 		part := summaryText("")
-		w.add(frame{Type: "response.reasoning_summary_part.added", Index: &s.index, ItemID: begun.ID, Summary: new(int), Part: &part})
+		w.add(frame{Type: "response.reasoning_summary_part.added", Index: &s.index, ItemID: initial.ID, Summary: new(int), Part: &part})
 		return
 	}
-	begun.Content = &[]content{}
-	w.add(frame{Type: "response.output_item.added", Index: &s.index, Item: begun})
+	initial.Content = &[]content{}
+	w.add(frame{Type: "response.output_item.added", Index: &s.index, Item: initial})
 	part := outputText("")
-	w.add(frame{Type: "response.content_part.added", Index: &s.index, ItemID: begun.ID, Content: new(int), Part: &part})
+	w.add(frame{Type: "response.content_part.added", Index: &s.index, ItemID: initial.ID, Content: new(int), Part: &part})
 }
 
 // register gives the item of a part its index.
 func (w *writer) register(s *partState) {
-	s.isBegun, s.index = true, len(w.begun)
-	w.begun, w.output = append(w.begun, s), append(w.output, item{})
+	s.isBegun, s.index = true, len(w.order)
+	w.order, w.output = append(w.order, s), append(w.output, item{})
 }
 
 // delta returns the event for the end of a text.
@@ -73,24 +78,24 @@ func (w *writer) delta(s *partState, text string) frame {
 	return frame{Type: "response.output_text.delta", Index: &s.index, ItemID: s.id(), Content: new(int), Delta: text, Logprobs: &[]any{}}
 }
 
-// done ends an item. Its events have the whole text, which corrects the client's if some of it was taken back.
-func (w *writer) done(a *answer.Answer, s *partState) {
+// finishItem ends an item. Its events have the whole text, which corrects the client's if some of it was taken back.
+func (w *writer) finishItem(a *answer.Answer, s *partState) {
 	if !s.isBegun || s.isDone {
 		return
 	}
 	s.isDone = true
 	text := w.textOf(a, s)
-	whole := s.item(text, statusCompleted)
+	result := s.item(text, statusCompleted)
 	if s.kind == event.KindReasoning {
 		part := summaryText(text)
-		w.add(frame{Type: "response.reasoning_summary_text.done", Index: &s.index, ItemID: whole.ID, Summary: new(int), Text: &text})
-		w.add(frame{Type: "response.reasoning_summary_part.done", Index: &s.index, ItemID: whole.ID, Summary: new(int), Part: &part})
+		w.add(frame{Type: "response.reasoning_summary_text.done", Index: &s.index, ItemID: result.ID, Summary: new(int), Text: &text})
+		w.add(frame{Type: "response.reasoning_summary_part.done", Index: &s.index, ItemID: result.ID, Summary: new(int), Part: &part})
 	} else {
 		part := outputText(text)
-		w.add(frame{Type: "response.output_text.done", Index: &s.index, ItemID: whole.ID, Content: new(int), Text: &text, Logprobs: &[]any{}})
-		w.add(frame{Type: "response.content_part.done", Index: &s.index, ItemID: whole.ID, Content: new(int), Part: &part})
+		w.add(frame{Type: "response.output_text.done", Index: &s.index, ItemID: result.ID, Content: new(int), Text: &text, Logprobs: &[]any{}})
+		w.add(frame{Type: "response.content_part.done", Index: &s.index, ItemID: result.ID, Content: new(int), Part: &part})
 	}
-	w.add(frame{Type: "response.output_item.done", Index: &s.index, Item: whole})
+	w.add(frame{Type: "response.output_item.done", Index: &s.index, Item: result})
 }
 
 // textOf returns the text of an item, without what earlier responses have.
@@ -124,9 +129,9 @@ func (s *partState) item(text, status string) *item {
 // outputOf returns the whole output. Texts are in the order of the conversation, which differs from that of the events only if an agent has
 // begun a message before it ended an earlier one, or has written a status.
 func (w *writer) outputOf(a *answer.Answer) []item {
-	list := slices.Clone(w.output)
-	var places []int // of texts
-	for i, s := range w.begun {
+	list := append([]item{}, w.output...) // not nil: clients need a list
+	var places []int                      // of texts
+	for i, s := range w.order {
 		if s != nil && s.kind != event.KindTool {
 			places = append(places, i)
 		}
@@ -161,9 +166,9 @@ func (w *writer) tool(s *partState, p *transcript.Part) {
 	s.isDone = true
 	w.register(s)
 	call := toolItem(s.id(), p)
-	begun := *call
-	begun.Status, begun.Output, begun.Error, begun.Arguments = statusInProgress, nil, nil, new(string)
-	w.add(frame{Type: "response.output_item.added", Index: &s.index, Item: &begun})
+	initial := *call
+	initial.Status, initial.Output, initial.Error, initial.Arguments = statusInProgress, nil, nil, new(string)
+	w.add(frame{Type: "response.output_item.added", Index: &s.index, Item: &initial})
 	w.add(frame{Type: "response.mcp_call_arguments.done", Index: &s.index, ItemID: call.ID, Arguments: call.Arguments})
 	if call.Error == nil {
 		w.add(frame{Type: "response.mcp_call.completed", Index: &s.index, ItemID: call.ID})
@@ -205,23 +210,23 @@ func toolItem(id string, p *transcript.Part) *item {
 
 // ask sends a request of the turn: an approval, a call of a tool that the client runs, or a question as a text.
 func (w *writer) ask(a *answer.Answer, r *event.Request) {
-	if w.shown[r.ID] {
+	if w.requests[r.ID] {
 		return
 	}
-	w.shown[r.ID] = true
-	asked := requestItem(a, r)
-	index := len(w.begun)
-	w.begun, w.output = append(w.begun, nil), append(w.output, *asked)
-	if asked.Type == "function_call" {
-		begun := *asked
-		begun.Status, begun.Arguments = statusInProgress, new(string)
-		w.add(frame{Type: "response.output_item.added", Index: &index, Item: &begun})
-		w.add(frame{Type: "response.function_call_arguments.delta", Index: &index, ItemID: asked.ID, Delta: *asked.Arguments})
-		w.add(frame{Type: "response.function_call_arguments.done", Index: &index, ItemID: asked.ID, Name: asked.Name, Arguments: asked.Arguments})
+	w.requests[r.ID] = true
+	call := requestItem(a, r)
+	index := len(w.order)
+	w.order, w.output = append(w.order, nil), append(w.output, *call)
+	if call.Type == "function_call" {
+		initial := *call
+		initial.Status, initial.Arguments = statusInProgress, new(string)
+		w.add(frame{Type: "response.output_item.added", Index: &index, Item: &initial})
+		w.add(frame{Type: "response.function_call_arguments.delta", Index: &index, ItemID: call.ID, Delta: *call.Arguments})
+		w.add(frame{Type: "response.function_call_arguments.done", Index: &index, ItemID: call.ID, Name: call.Name, Arguments: call.Arguments})
 	} else {
-		w.add(frame{Type: "response.output_item.added", Index: &index, Item: asked})
+		w.add(frame{Type: "response.output_item.added", Index: &index, Item: call})
 	}
-	w.add(frame{Type: "response.output_item.done", Index: &index, Item: asked})
+	w.add(frame{Type: "response.output_item.done", Index: &index, Item: call})
 }
 
 // requestItem returns the item for a request of a turn.

@@ -1,3 +1,7 @@
+// Lists of items: pages, the items of a conversation, and what a response answers.
+//
+// A conversation is listed from its transcript, and not from its responses, so its messages that came from other clients are items too.
+
 package responses
 
 import (
@@ -62,7 +66,7 @@ func respondPage(w http.ResponseWriter, r *http.Request, items []item) error {
 		limit = n
 	}
 	if after := q.Get("after"); after != "" {
-		i := slices.IndexFunc(items, func(it item) bool { return it.ID == after })
+		i := slices.IndexFunc(items, func(entry item) bool { return entry.ID == after })
 		if i < 0 {
 			return server.Invalid("after: no item has the id %q", after)
 		}

@@ -1,3 +1,8 @@
+// The object of a response.
+//
+// It is made of the turn as the answer has it, and of the settings of the request that began it. The settings aren't stored, so an object that is
+// read later has the defaults in their place.
+
 package responses
 
 import (

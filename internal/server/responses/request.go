@@ -1,3 +1,8 @@
+// The parameters of a request.
+//
+// Three kinds are told apart. Those that say what to answer and where are read here. Those with which the client would misread the answer, such as
+// a JSON schema, are refused. All others tune a model. They are ignored, because agents choose and tune their models themselves.
+
 package responses
 
 import (
@@ -78,7 +83,7 @@ func parse(r *http.Request) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rq, rq.read(items)
+	return rq, rq.setInput(items)
 }
 
 // check refuses parameters with which the client would misread the answer.

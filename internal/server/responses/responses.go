@@ -1,3 +1,5 @@
+// The routes.
+
 package responses
 
 import (

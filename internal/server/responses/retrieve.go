@@ -1,3 +1,5 @@
+// Responses that exist: reading, stopping and deleting them, and what they answer.
+
 package responses
 
 import (
@@ -45,7 +47,7 @@ func (s *surface) retrieve(w http.ResponseWriter, r *http.Request, p gateway.Pri
 		isStream = b.Stream
 	}
 	if !isStream {
-		return server.Respond(w, o, s.read(r.Context(), p, to, o, true))
+		return server.Respond(w, o, s.complete(r.Context(), p, to, o, true))
 	}
 	after := int64(-1)
 	if v := q.Get("starting_after"); v != "" {
@@ -55,7 +57,7 @@ func (s *surface) retrieve(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	}
 	if to.from > 0 {
 		// A response that doesn't exist must be refused before the stream begins.
-		if err := s.read(r.Context(), p, to, newObject(to.conversation, to.turn, to.from, settings{}), true); err != nil {
+		if err := s.complete(r.Context(), p, to, newObject(to.conversation, to.turn, to.from, settings{}), true); err != nil {
 			return err
 		}
 	}
@@ -79,7 +81,7 @@ func (s *surface) cancel(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 	}
 	o := newObject(to.conversation, to.turn, to.from, settings{})
-	return server.Respond(w, o, s.read(r.Context(), p, to, o, false))
+	return server.Respond(w, o, s.complete(r.Context(), p, to, o, false))
 }
 
 // deletion is the response to a deletion.

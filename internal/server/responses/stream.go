@@ -1,3 +1,8 @@
+// Reading responses: as a stream, and as a whole.
+//
+// Both follow the turn with the same writer. A whole response only leaves the events out. So what a client polls is what another one has
+// streamed, also for a turn that is older than the memory of the gateway.
+
 package responses
 
 import (
@@ -114,8 +119,8 @@ func (s *surface) isPaused(ctx context.Context, p gateway.Principal, events *wri
 	return false, nil
 }
 
-// read completes the object of a response: as it is now, or as it is when it ends.
-func (s *surface) read(ctx context.Context, p gateway.Principal, to target, o *object, isNow bool) error {
+// complete completes the object of a response: as it is now, or as it is when it ends.
+func (s *surface) complete(ctx context.Context, p gateway.Principal, to target, o *object, isNow bool) error {
 	c, err := s.gw.Conversation(ctx, p, gateway.ActionRead, to.conversation)
 	if err != nil {
 		return err

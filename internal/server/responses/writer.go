@@ -36,10 +36,10 @@ type writer struct {
 	hasEnded      bool
 	isRunning     bool // the client knows that the turn has started
 	parts         map[partKey]*partState
-	begun         []*partState // in the order of their output index; nil for an item that isn't a part
+	order         []*partState // in the order of their output index; nil for an item that isn't a part
 	output        []item       // those of requests, by output index
 	open          []*event.Request
-	shown         map[string]bool // requests that are items of this response
+	requests      map[string]bool // requests that are items of this response
 }
 
 // partKey identifies a part within a conversation.
@@ -59,7 +59,7 @@ type partState struct {
 
 // newWriter returns the writer of a response whose client has the events up to a sequence number.
 func newWriter(o *object, from, after int64) *writer {
-	return &writer{object: o, from: from, after: after, lastNumber: after, parts: map[partKey]*partState{}, shown: map[string]bool{}}
+	return &writer{object: o, from: from, after: after, lastNumber: after, parts: map[partKey]*partState{}, requests: map[string]bool{}}
 }
 
 // add appends an event, unless the client has it.
@@ -102,6 +102,10 @@ func (w *writer) apply(a *answer.Answer, op *answer.Op) {
 	w.number, w.count = op.Number, 0
 	w.object.describe(a)
 	if !w.hasBegun {
+		if w.from > 0 && (op.Number != w.from || !isResume) {
+			w.err = errNoResponse // only an answer to a wait begins another response of the turn
+			return
+		}
 		w.begin(a)
 	}
 	if !w.isRunning && a.Turn().State != transcript.TurnQueued {
@@ -168,9 +172,9 @@ func (w *writer) finish(a *answer.Answer) {
 
 // close ends all items.
 func (w *writer) close(a *answer.Answer) {
-	for _, s := range w.begun {
+	for _, s := range w.order {
 		if s != nil {
-			w.done(a, s)
+			w.finishItem(a, s)
 		}
 	}
 }
@@ -214,29 +218,29 @@ func (w *writer) sync(a *answer.Answer, k partKey, isReplaced, isFinal bool) {
 	case isText(p.Kind):
 		w.grow(s, visible(a, m, p), isReplaced)
 		if isFinal {
-			w.done(a, s)
+			w.finishItem(a, s)
 		}
 	}
 }
 
 // grow sends the end of a text.
 func (w *writer) grow(s *partState, text string, isReplaced bool) {
-	rest, isSame := strings.CutPrefix(text, s.base)
+	suffix, isSame := strings.CutPrefix(text, s.base)
 	if !isSame {
-		rest = text // what the earlier responses have was taken back
+		suffix = text // what the earlier responses have was taken back
 	}
-	if !s.isBegun && s.base != "" && rest == "" {
+	if !s.isBegun && s.base != "" && suffix == "" {
 		return // this response has nothing of it
 	}
 	w.start(s)
-	delta, isLonger := strings.CutPrefix(rest, s.text)
+	delta, isLonger := strings.CutPrefix(suffix, s.text)
 	if isReplaced && s.text != "" || !isLonger {
 		s.isBroken = true
 	}
 	if s.isBroken || delta == "" {
 		return
 	}
-	s.text = rest
+	s.text = suffix
 	w.add(w.delta(s, delta))
 }
 

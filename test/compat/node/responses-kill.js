@@ -24,7 +24,7 @@ await start();
 try {
   // A turn whose agent continues after a kill.
   const { id: conversation, rest } = await push(['first ', 'zweites, größer ']);
-  const { messages } = JSON.parse((await ask(`/api/conversations/${conversation}/transcript`)).text).transcript ?? JSON.parse((await ask(`/api/conversations/${conversation}/transcript`)).text);
+  const { messages } = JSON.parse((await ask(`/api/conversations/${conversation}/transcript`)).text).transcript;
   const id = `resp_${messages.at(-1).turn}`;
   await read(id, 'first zweites, größer ');
   const broken = assert.rejects(read(id));
@@ -47,12 +47,20 @@ try {
   assert.equal(failed.status, 'failed');
   assert.equal(failed.output_text, 'first');
 
-  // The gateway is stopped in order. The client gets an error, and not the end of a stream, which would look like an answer.
-  const third = await client.responses.create({ model: 'slow', input: 'hello', background: true });
-  last = -1; text = '';
-  await read(third.id, 'first');
-  const stopped = assert.rejects(read(third.id), /stop/);
-  await end('SIGTERM');
+  // The gateway is stopped in order. The client gets the failure of the turn or an error, and not the end of a stream, which would look like an
+  // answer.
+  const stream = await client.responses.create({ model: 'slow', input: 'hello', stream: true });
+  let stopped, type;
+  try {
+    for await (const e of stream) {
+      type = e.type;
+      if (type === 'response.output_text.delta') stopped = end('SIGTERM');
+    }
+    assert.equal(type, 'response.failed');
+  } catch (e) {
+    assert.match(e.message, /stopping/);
+  }
+  assert.ok(stopped);
   await stopped;
 
   // The switch of the output.

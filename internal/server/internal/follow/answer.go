@@ -123,14 +123,14 @@ func (r *answerReader) inOrder(f *gateway.Reader, after, end int64) (events []ev
 	// Nothing is merged in a batch of one event.
 	upto = after
 	for upto < end && len(events) < maxExact {
-		one, next, ok := f.InOrder(upto, upto+1, batchSize)
+		batch, next, ok := f.InOrder(upto, upto+1, batchSize)
 		if !ok {
 			return events, upto, upto > after
 		}
 		if next == upto {
 			break
 		}
-		events, upto = append(events, one...), next
+		events, upto = append(events, batch...), next
 	}
 	return events, upto, true
 }
