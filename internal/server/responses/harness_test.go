@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/service/quota"
@@ -75,12 +74,6 @@ func (h *harness) send(subject, method, path, body string) *http.Response {
 	return h.do(subject, method, path, body, nil)
 }
 
-// post is send for a POST with headers.
-func (h *harness) post(subject, path, body string, header http.Header) *http.Response {
-	h.t.Helper()
-	return h.do(subject, http.MethodPost, path, body, header)
-}
-
 // do makes a request for a subject, with additional headers.
 func (h *harness) do(subject, method, path, body string, header http.Header) *http.Response {
 	h.t.Helper()
@@ -114,17 +107,3 @@ func (h *harness) ask(status int, subject, method, path, body string) string {
 	}
 	return string(b)
 }
-
-// question is the input of a run with one message.
-func question(thread, message, text string) string {
-	return `{"threadId":"` + thread + `","runId":"r","messages":[{"id":"` + message + `","role":"user","content":"` + text + `"}]}`
-}
-
-// asking is an agent that asks for a permission.
-var asking = agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
-	a, err := out.Ask(ctx, event.Request{ID: "ask", Kind: event.RequestApproval, Tool: "shell", Prompt: "May I?"})
-	if err != nil {
-		return err
-	}
-	return out.Text("the answer is " + string(a.Decision))
-})
