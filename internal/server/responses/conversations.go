@@ -125,6 +125,7 @@ func (s *surface) updateConversation(w http.ResponseWriter, r *http.Request, p g
 	if err != nil {
 		return err
 	}
+	// The API replaces all metadata, and Leat changes single keys. Keys that the API doesn't show stay.
 	for k := range newConversation(&c).Metadata {
 		if _, ok := metadata[k]; !ok {
 			metadata[k] = json.RawMessage("null")
@@ -171,6 +172,7 @@ func (s *surface) addItems(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	if err != nil {
 		return err
 	}
+	// The messages are added one by one. If one of them is refused, those before it remain, as with separate requests.
 	ids := map[string]bool{}
 	for i := range messages {
 		ack, err := server.Do(r.Context(), s.gw, p, conversationID(r.PathValue("id")), gateway.Command{Type: gateway.CommandInject, Message: &messages[i]})

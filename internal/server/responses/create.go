@@ -76,6 +76,8 @@ func (s *surface) begin(r *http.Request, p gateway.Principal, rq *request) (to t
 	if rq.last == nil {
 		return s.answer(ctx, p, rq.replies, rq.replies[len(rq.replies)-1].turn)
 	}
+	// A history has the outputs of earlier calls, which were answered long ago. One that is still missing can't come together with a message,
+	// because the two belong to different turns and a request has one response.
 	for _, y := range rq.replies {
 		isOpen, err := s.chats.IsOpen(ctx, p, y.turn, y.request)
 		if err != nil && !errors.Is(err, gateway.ErrNotFound) {
@@ -102,6 +104,7 @@ func (s *surface) begin(r *http.Request, p gateway.Principal, rq *request) (to t
 	if err != nil {
 		return to, err
 	}
+	// Each message gets a turn of its own, even if the running one could take it: the client expects one response for each request.
 	ack, err := server.Do(ctx, s.gw, p, id, gateway.Command{Type: gateway.CommandSend, Key: key, Agent: rq.model, Message: rq.last, Queue: true})
 	if err != nil && isNew && server.Describe(err).Rejected {
 		// No other client knows the conversation yet, and clients retry automatically.
@@ -131,6 +134,7 @@ func (s *surface) existing(ctx context.Context, p gateway.Principal, rq *request
 	if err != nil {
 		return "", err
 	}
+	// The newest turns are always in memory, so the older part of the conversation isn't needed.
 	last := ""
 	err = s.gw.ViewTranscript(ctx, p, id, func(t *transcript.Transcript) bool {
 		for _, turn := range t.Turns {
@@ -174,6 +178,7 @@ func (s *surface) answer(ctx context.Context, p gateway.Principal, replies []rep
 	if err != nil {
 		return to, err
 	}
+	// The requests are noted even if they were answered before, by this client or another one: their answer is where the response begins.
 	requests := map[string]bool{}
 	for _, y := range replies {
 		if y.turn != turn {

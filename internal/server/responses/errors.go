@@ -14,6 +14,7 @@ import (
 
 // Reasons that only this API uses.
 const (
+	// The code of failures without one of their own is OpenAI's, since its clients may know it.
 	reasonFailed      = "server_error"
 	reasonNotLast     = "previous_response_not_last"
 	reasonNoOutput    = "no_tool_output"
@@ -59,6 +60,7 @@ func failureOf(t *transcript.Turn) *failure {
 	default:
 		return nil
 	}
+	// The agent's own code and text are more useful than any of OpenAI's.
 	if t.Error != nil {
 		if t.Error.Code != "" {
 			f.Code = t.Error.Code

@@ -37,6 +37,8 @@ type errorFrame struct {
 	Error   errorBody `json:"error"`
 }
 
+// errorBody is an error as the bodies of refused requests have it too. Param names a parameter of the request, and is null in streams: the request
+// was accepted before its stream began.
 type errorBody struct {
 	Type    string  `json:"type"`
 	Code    string  `json:"code"`
@@ -57,21 +59,25 @@ func appendFrame(b []byte, name string, f any) ([]byte, error) {
 
 // item is an item of an output, an input or a conversation.
 type item struct {
-	ID        string     `json:"id"`
-	Type      string     `json:"type"`
-	Status    string     `json:"status,omitempty"`
-	Role      string     `json:"role,omitempty"`
-	Content   *[]content `json:"content,omitempty"`
-	Summary   *[]content `json:"summary,omitempty"`
-	CallID    string     `json:"call_id,omitempty"`
-	Name      string     `json:"name,omitempty"`
-	Arguments *string    `json:"arguments,omitempty"`
-	Output    *string    `json:"output,omitempty"`
-	Error     *string    `json:"error,omitempty"`
-	Label     string     `json:"server_label,omitempty"`
-	Approval  string     `json:"approval_request_id,omitempty"`
-	Approve   *bool      `json:"approve,omitempty"`
-	Reason    string     `json:"reason,omitempty"`
+	// Status is in_progress in the event that adds an item, and absent for items that have no progress.
+	ID      string     `json:"id"`
+	Type    string     `json:"type"`
+	Status  string     `json:"status,omitempty"`
+	Role    string     `json:"role,omitempty"`
+	Content *[]content `json:"content,omitempty"`
+	Summary *[]content `json:"summary,omitempty"`
+	// CallID and Arguments are of calls, Output is of their results. Arguments are a JSON text, and not an object, because they grow as a text.
+	CallID    string  `json:"call_id,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments *string `json:"arguments,omitempty"`
+	Output    *string `json:"output,omitempty"`
+	Error     *string `json:"error,omitempty"`
+	// Label names the server of a tool that the agent ran. Clients show it, and require it.
+	Label string `json:"server_label,omitempty"`
+	// Approval, Approve and Reason are of the answer to an approval request.
+	Approval string `json:"approval_request_id,omitempty"`
+	Approve  *bool  `json:"approve,omitempty"`
+	Reason   string `json:"reason,omitempty"`
 }
 
 // content is a piece of an item.

@@ -95,6 +95,8 @@ func (rq *request) setInput(items []inputItem) error {
 			rq.last = message
 		}
 	}
+	// The last message is sent, and those before it are the history of a new conversation. A conversation that exists has its own history, so
+	// they don't count there.
 	switch {
 	case rq.last != nil:
 		rq.before = rq.before[:len(rq.before)-1]
@@ -157,6 +159,7 @@ func partsOf(v json.RawMessage) (parts []inputPart, err error) {
 	return parts, json.Unmarshal(v, &parts)
 }
 
+// roles maps the roles of messages. A developer is what newer clients call the system.
 var roles = map[string]event.Role{"user": event.User, "assistant": event.Assistant, "system": event.System, "developer": event.System}
 
 // message returns an item as a message. It returns false for items of earlier outputs that aren't messages, which clients send back when they
@@ -174,6 +177,7 @@ func (entry *inputItem) message(pictures *models.Pictures) (m *gateway.CommandMe
 		return nil, false, server.Invalid("input: unknown role %q", entry.Role)
 	}
 	m = &gateway.CommandMessage{ID: strings.TrimPrefix(entry.ID, prefixMessage), Role: role, Source: source}
+	// Users' messages keep the ids that the client gave them. Those of an agent are ids of items, of which a message may have several.
 	if role == event.Assistant {
 		m.ID = "" // the id of an item, and of no message
 	}

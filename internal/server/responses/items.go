@@ -50,6 +50,8 @@ func (w *writer) start(s *partState) {
 		return
 	}
 	w.register(s)
+	// The content begins empty and gets its part by a separate event. The clients append the part to what the item has, and an item that
+	// had one already would have two.
 	initial := s.item("", statusInProgress)
 	if s.kind == event.KindReasoning {
 		initial.Summary = &[]content{}
@@ -130,7 +132,8 @@ func (s *partState) item(text, status string) *item {
 // begun a message before it ended an earlier one, or has written a status.
 func (w *writer) outputOf(a *answer.Answer) []item {
 	list := append([]item{}, w.output...) // not nil: clients need a list
-	var places []int                      // of texts
+	// Items of requests and tools keep their places, so that a client finds them by the index of their events.
+	var places []int // of texts
 	for i, s := range w.order {
 		if s != nil && s.kind != event.KindTool {
 			places = append(places, i)

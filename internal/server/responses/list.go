@@ -72,6 +72,7 @@ func respondPage(w http.ResponseWriter, r *http.Request, items []item) error {
 		}
 		items = items[i+1:]
 	}
+	// The clients ask for another page only if has_more is true, whatever the length of this one.
 	hasMore := len(items) > limit
 	return server.Respond(w, newPage(items[:min(limit, len(items))], hasMore), nil)
 }
@@ -127,6 +128,7 @@ func (s *surface) replyItems(ctx context.Context, p gateway.Principal, to target
 	}
 	requests := map[string]*event.Request{}
 	var items []item
+	// Several answers may begin a response: those that follow each other in the log, up to the one in its id.
 	isFound := false
 	var current *answer.Answer
 	err = follow.Answer{

@@ -50,14 +50,17 @@ type object struct {
 	Usage        *usage            `json:"usage"`
 }
 
+// conversationRef names a conversation. Requests may have the id alone, but responses always have the object.
 type conversationRef struct {
 	ID string `json:"id"`
 }
 
+// incomplete says why an answer has no proper end. A stopped turn has none of these reasons, so its response has only a status.
 type incomplete struct {
 	Reason string `json:"reason"`
 }
 
+// usage counts tokens. Leat counts cached tokens apart from the others, and OpenAI counts them among the input.
 type usage struct {
 	Input        int64         `json:"input_tokens"`
 	InputDetails inputDetails  `json:"input_tokens_details"`
@@ -66,10 +69,12 @@ type usage struct {
 	Total        int64         `json:"total_tokens"`
 }
 
+// inputDetails divides the input. The clients read it without a check, so it is there even if nothing was cached.
 type inputDetails struct {
 	Cached int64 `json:"cached_tokens"`
 }
 
+// outputDetails divides the output, and is always there for the same reason.
 type outputDetails struct {
 	Reasoning int64 `json:"reasoning_tokens"`
 }
@@ -145,6 +150,7 @@ func (o *object) event() string {
 	return "response.incomplete"
 }
 
+// usageOf returns the usage of a turn, or nil if its agent reported none: zeros would look like a free answer.
 func usageOf(u *event.Usage) *usage {
 	if u == nil {
 		return nil

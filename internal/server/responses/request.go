@@ -66,6 +66,7 @@ func parse(r *http.Request) (*request, error) {
 	if b.Previous != "" {
 		rq.Previous = &b.Previous
 	}
+	// The header names a conversation only if the body doesn't: a client that sets it once for all requests may still continue a response.
 	var err error
 	if rq.conversation, err = conversationOf(b.Conversation); err != nil {
 		return nil, err
@@ -101,6 +102,8 @@ func (b *body) check() error {
 			return unsupported("include: unsupported %q", name)
 		}
 	}
+	// Functions are accepted although no agent is offered them. Clients have to declare those that an agent may call by its own knowledge, or
+	// their helpers refuse the calls.
 	for _, raw := range b.Tools {
 		var tool struct {
 			Type string `json:"type"`

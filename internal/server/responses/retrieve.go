@@ -75,6 +75,7 @@ func (s *surface) cancel(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err != nil {
 		return err
 	}
+	// The turn may end by itself before the stop. That isn't an error: the response then says how it ended.
 	if t.Unfinished() {
 		if _, err := server.Do(r.Context(), s.gw, p, to.conversation, gateway.Command{Type: gateway.CommandStop, Turn: to.turn}); err != nil {
 			return err
@@ -110,6 +111,7 @@ func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err != nil {
 		return err
 	}
+	// A truncate would remove what follows the response too, which the client didn't ask for.
 	if turns > 1 {
 		return unsupported("a response can be deleted only if it is the only one of its conversation; delete the conversation %q", prefixConversation+to.conversation)
 	}

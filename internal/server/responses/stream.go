@@ -39,6 +39,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 		return writeErr
 	}
+	// The writer outlives single reads of the log, and has all state that the next operations depend on.
 	events := newWriter(o, to.from, after)
 	err := s.follow(r.Context(), p, to, events, after, func(*answer.Answer) error { return write(events.take()) },
 		func() error { return write([]byte(keepAlive)) }, ticker.C)
@@ -70,6 +71,8 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 // that were there at once.
 func (s *surface) follow(ctx context.Context, p gateway.Principal, to target, events *writer, after int64, flush func(*answer.Answer) error, tick func() error, ticks <-chan time.Time) error {
 	var current *answer.Answer
+	// The client has at least one event of the operation with its number. The operation counts as received, so that no later append is merged
+	// with it, and the writer sends the rest of its events.
 	if after >= 0 {
 		after /= stride
 	}
@@ -83,6 +86,7 @@ func (s *surface) follow(ctx context.Context, p gateway.Principal, to target, ev
 			if current == nil {
 				return nil
 			}
+			// The log says that a response has ended only when the answer follows. Until then the turn's state says it.
 			isPaused, err := s.isPaused(ctx, p, events, current)
 			if err != nil {
 				return err

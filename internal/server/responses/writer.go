@@ -30,6 +30,8 @@ type writer struct {
 	buf []byte
 	err error // the first of an event that can't be encoded
 
+	// The number of an operation and a count of its events make a sequence number. Events that the client has are counted too, so that those
+	// after them have the same numbers as in a reading from the beginning.
 	number, count int64 // of the current operation, and its events so far
 	lastNumber    int64 // sequence number of the newest event
 	hasBegun      bool
@@ -37,9 +39,11 @@ type writer struct {
 	isRunning     bool // the client knows that the turn has started
 	parts         map[partKey]*partState
 	order         []*partState // in the order of their output index; nil for an item that isn't a part
-	output        []item       // those of requests, by output index
-	open          []*event.Request
-	requests      map[string]bool // requests that are items of this response
+	// Requests aren't parts of a message, so their items are stored here. The places of parts are empty until the end, when they are filled
+	// from the answer.
+	output   []item // those of requests, by output index
+	open     []*event.Request
+	requests map[string]bool // requests that are items of this response
 }
 
 // partKey identifies a part within a conversation.
@@ -47,9 +51,10 @@ type partKey struct{ message, part string }
 
 // partState is what the client has of a part.
 type partState struct {
-	key      partKey
-	kind     event.PartKind
-	index    int    // of its item
+	key   partKey
+	kind  event.PartKind
+	index int // of its item
+	// A text that grows across a wait is two items. The second one has only what was added, and base is what it leaves out.
 	base     string // what earlier responses of the turn have
 	text     string // what the client has
 	isBegun  bool
@@ -145,6 +150,7 @@ func (w *writer) begin(a *answer.Answer) {
 
 // pause ends the response because the turn waits for the client.
 func (w *writer) pause(a *answer.Answer) {
+	// A client that answers one of two requests gets the other one again in the next response, which is complete without the first.
 	for _, r := range w.open {
 		w.ask(a, r) // asked before this response began, and still open
 	}
