@@ -102,6 +102,7 @@ func (s *surface) createConversation(w http.ResponseWriter, r *http.Request, p g
 	return server.Respond(w, newConversation(&c), err)
 }
 
+// conversation responds with a conversation, also one that another client has begun.
 func (s *surface) conversation(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	c, err := s.gw.Conversation(r.Context(), p, gateway.ActionRead, conversationID(r.PathValue("id")))
 	return server.Respond(w, newConversation(&c), err)
@@ -139,6 +140,7 @@ func (s *surface) updateConversation(w http.ResponseWriter, r *http.Request, p g
 	return s.conversation(w, r, p)
 }
 
+// deleteConversation deletes a conversation with all its responses. Its id can't be used again.
 func (s *surface) deleteConversation(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	id := conversationID(r.PathValue("id"))
 	_, err := server.Do(r.Context(), s.gw, p, id, gateway.Command{Type: gateway.CommandDelete})
@@ -154,6 +156,7 @@ func (s *surface) items(r *http.Request, p gateway.Principal) (items []item, err
 	return items, err
 }
 
+// listItems lists what a conversation has. The whole log is read, because the pages of the API may begin anywhere.
 func (s *surface) listItems(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	items, err := s.items(r, p)
 	if err != nil {
@@ -208,6 +211,7 @@ func (s *surface) itemOf(r *http.Request, p gateway.Principal) (entry item, err 
 	return entry, server.Errorf(http.StatusNotFound, server.ReasonNotFound, "Item not found.")
 }
 
+// item responds with one item. An item of an agent that is still writing has the status in_progress and the text so far.
 func (s *surface) item(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	entry, err := s.itemOf(r, p)
 	return server.Respond(w, entry, err)

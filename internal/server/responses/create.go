@@ -71,6 +71,9 @@ func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 }
 
 // begin finds or creates the conversation, and begins or continues the turn.
+//
+// Three requests begin no turn: the output of a tool, the decision on an approval, and the answer to a question. They continue the turn that
+// waits for them.
 func (s *surface) begin(r *http.Request, p gateway.Principal, rq *request) (to target, err error) {
 	ctx := r.Context()
 	if rq.last == nil {
@@ -115,6 +118,8 @@ func (s *surface) begin(r *http.Request, p gateway.Principal, rq *request) (to t
 }
 
 // existing returns the conversation that a request names, or "".
+//
+// A response that isn't the newest of its conversation is refused. An answer to it would have a history that the client doesn't expect.
 func (s *surface) existing(ctx context.Context, p gateway.Principal, rq *request) (string, error) {
 	if rq.previous == "" {
 		if rq.conversation == "" {
@@ -252,4 +257,6 @@ func (s *surface) forget(ctx context.Context, p gateway.Principal, to target, rq
 	return err
 }
 
+// isTemporary reports whether a conversation was created by a request that wanted nothing stored. Others are never deleted, whatever the next
+// request says.
 func isTemporary(c *journal.Summary) bool { return string(c.Metadata[keyTemporary]) == "true" }

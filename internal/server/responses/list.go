@@ -37,6 +37,7 @@ type page struct {
 
 // newPage returns a page of items, which are the oldest first.
 func newPage(items []item, hasMore bool) page {
+	// An empty list must not be null: the clients iterate over it without a check.
 	l := page{Object: "list", Data: items, HasMore: hasMore}
 	if l.Data == nil {
 		l.Data = []item{}

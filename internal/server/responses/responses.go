@@ -31,6 +31,8 @@ type surface struct {
 // Register adds the routes to a server. Unknown paths below /v1/ belong to package compat.
 func Register(srv *server.Server, gw *gateway.Gateway) {
 	s := &surface{srv: srv, gw: gw, chats: chats.Chats{Gateway: gw}, viewers: srv.Metrics().Viewers(source)}
+	// Routes that may wait for an agent are streams, also if their response is whole: their context ends when the gateway stops, and they have
+	// no limit on their duration.
 	routes := []server.Route{
 		{Method: http.MethodPost, Pattern: "/v1/responses", Handler: s.create, MaxBody: server.MaxMessageBody, Stream: true},
 		{Method: http.MethodGet, Pattern: "/v1/responses/{response}", Handler: s.retrieve, Stream: true},
@@ -46,6 +48,7 @@ func Register(srv *server.Server, gw *gateway.Gateway) {
 		{Method: http.MethodGet, Pattern: "/v1/conversations/{id}/items/{item}", Handler: s.item},
 		{Method: http.MethodDelete, Pattern: "/v1/conversations/{id}/items/{item}", Handler: s.deleteItem},
 	}
+	// All routes have errors in OpenAI's format, also for tokens and limits, because the clients read nothing else.
 	for i := range routes {
 		routes[i].Errors = models.RespondOpenAI
 	}

@@ -61,6 +61,7 @@ func (s *surface) retrieve(w http.ResponseWriter, r *http.Request, p gateway.Pri
 			return err
 		}
 	}
+	// A stream counts as a viewer of the user, as on all other surfaces. A single look doesn't.
 	leave, err := s.gw.AddViewer(p)
 	if err != nil {
 		return err
@@ -70,6 +71,8 @@ func (s *surface) retrieve(w http.ResponseWriter, r *http.Request, p gateway.Pri
 }
 
 // cancel stops the turn of a response and responds with the response. A response that has ended stays as it is.
+//
+// It waits for the end of the turn, so that the response has the status cancelled and the whole text, and a client that polls sees the same.
 func (s *surface) cancel(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	to, t, err := s.find(r, p, gateway.ActionWrite)
 	if err != nil {

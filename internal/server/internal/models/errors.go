@@ -15,6 +15,7 @@ func OpenAIType(e *server.Error) string {
 	switch {
 	case e.Status == http.StatusTooManyRequests:
 		return "rate_limit_error"
+	// The clients repeat requests by the status and not by the type, which is for people who read the error.
 	case e.Status >= http.StatusInternalServerError:
 		return "server_error"
 	}

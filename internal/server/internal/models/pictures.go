@@ -39,6 +39,7 @@ func (n *Pictures) Add(m *gateway.CommandMessage, mime, data string) error {
 	if n.count > maxImages || n.size > maxImageBytes {
 		return server.Errorf(http.StatusRequestEntityTooLarge, server.ReasonTooLarge, "messages: at most %d pictures, with %d bytes together", maxImages, maxImageBytes)
 	}
+	// The data is encoded again, so that equal pictures have equal texts however the client has encoded them.
 	m.Parts = append(m.Parts, event.Part{Kind: event.KindMedia, Media: &event.Media{
 		URL: "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(raw), MIME: mime, Size: int64(len(raw)),
 	}})
