@@ -14,6 +14,26 @@
 //   - The agent's own tools are never function calls, because clients run those.
 //   - A client that disconnects stops nothing.
 //
+// # Numbers
+//
+// The sequence number of an event is the number of its operation times 1000, plus the count of the operation's events before it. An append to a
+// text has one event. The beginning and the end of a part have several, and a client that was disconnected between them gets the others when
+// it resumes. The last operation of a response may have more than 1000, since none follows.
+//
+// Appends are read as they were committed, and not merged with their neighbours, because a client that reads everything again drops what it
+// has by the numbers. When the trace of a turn has expired, the log has merged appends only. Their numbers are those of their ends.
+//
+// # What becomes of an answer
+//
+//   - A text is a message with one part. It begins with the separator between it and the text before.
+//   - A status is a message when no later status can replace it.
+//   - A reasoning is an item with one summary.
+//   - A tool is a call of the remote server leat, when it has run.
+//   - A request for a tool of the client is a function call, an approval is an approval request, and a question is a message.
+//   - The outcome of the turn is the status of the response. A failure, and an interruption by a restart, is failed.
+//
+// Files, data, notes of callbacks, turns inside other turns, and the author of a message have no item.
+//
 // # Waits
 //
 // A response ends at a wait, and the answer begins another response of the same turn. Its id has the number of the operation that answers, so it
