@@ -41,6 +41,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/notices"
 	"github.com/leat-dev/leat/internal/server/ops"
+	"github.com/leat-dev/leat/internal/server/openclaw"
 	"github.com/leat-dev/leat/internal/server/plugins"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
@@ -145,6 +146,7 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterTerminal(srv, eliza.TerminalOptions{})
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
+	openclaw.Register(srv, gw, t.TempDir())
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)
 	told := signals.New(j, quiet)

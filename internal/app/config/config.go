@@ -51,6 +51,7 @@ type Config struct {
 	Prices         Prices    `yaml:"prices" live:"yes"`
 
 	Terminal Terminal `yaml:"terminal"`
+	Outputs  Outputs  `yaml:"outputs"`
 	Plugins  Plugins  `yaml:"plugins"`
 	Channels Channels `yaml:"channels" live:"yes"`
 	Voice    Voice    `yaml:"voice"`

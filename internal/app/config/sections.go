@@ -82,6 +82,12 @@ func (f *Files) check(data string, bad reporter) {
 	}
 }
 
+// Outputs says for which clients of other protocols the gateway has routes.
+type Outputs struct {
+	OpenClaw   bool   `yaml:"openclaw"`
+	OpenClawUI string `yaml:"openclaw_ui"` // folder of the Control UI; empty for none
+}
+
 // Plugins configures plugins that are installed while the gateway runs.
 type Plugins struct {
 	Enabled bool `yaml:"enabled"`

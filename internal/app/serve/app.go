@@ -26,6 +26,7 @@ import (
 	fileserver "github.com/leat-dev/leat/internal/server/files"
 	"github.com/leat-dev/leat/internal/server/native"
 	noticeserver "github.com/leat-dev/leat/internal/server/notices"
+	"github.com/leat-dev/leat/internal/server/openclaw"
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
@@ -293,6 +294,9 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	a.registerChannels(srv)
 	mountChats(srv, a.channels)
 	compat.Register(srv, a.gateway)
+	if a.cfg.Outputs.OpenClaw {
+		openclaw.Register(srv, a.gateway, a.cfg.Outputs.OpenClawUI)
+	}
 	usage.Register(srv, a.gateway)
 	fileserver.Register(srv, a.files)
 	a.notices.Show = showNotices(clients)

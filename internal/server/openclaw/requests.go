@@ -1,0 +1,317 @@
+// Requests of agents: approvals and questions.
+
+package openclaw
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// The decisions of the protocol.
+const (
+	allowOnce   = "allow-once"
+	allowAlways = "allow-always"
+	deny        = "deny"
+)
+
+const (
+	// requestLife is how long clients show a request. Leat itself decides when it expires.
+	requestLife = 7 * 24 * time.Hour
+	// questionID is the id of the only question of a request.
+	questionID = "answer"
+	// maxOptions is how many options a question may have. The Control UI refuses more.
+	maxOptions = 4
+)
+
+// approval is an approval as clients get it.
+type approval struct {
+	ID      string `json:"id"`
+	Request struct {
+		Command    string   `json:"command"`
+		Host       string   `json:"host"`
+		AgentID    string   `json:"agentId"`
+		SessionKey string   `json:"sessionKey"`
+		RunID      string   `json:"runId"`
+		ToolCallID string   `json:"toolCallId,omitempty"`
+		Allowed    []string `json:"allowedDecisions"`
+	} `json:"request"`
+	CreatedAt int64 `json:"createdAtMs"`
+	ExpiresAt int64 `json:"expiresAtMs"`
+}
+
+// question is a question as clients get it.
+type question struct {
+	ID         string         `json:"id"`
+	Questions  []questionItem `json:"questions"`
+	AgentID    string         `json:"agentId"`
+	SessionKey string         `json:"sessionKey"`
+	RunID      string         `json:"runId"`
+	CreatedAt  int64          `json:"createdAtMs"`
+	ExpiresAt  int64          `json:"expiresAtMs"`
+	Status     string         `json:"status"`
+}
+
+// questionItem is the only question of a question.
+type questionItem struct {
+	ID       string           `json:"questionId"`
+	Header   string           `json:"header"`
+	Question string           `json:"question"`
+	Options  []questionOption `json:"options"`
+	IsOther  bool             `json:"isOther"`
+}
+
+type questionOption struct {
+	Label string `json:"label"`
+}
+
+// requestID returns the id of a request for clients: that of its turn and its own.
+func requestID(turn, request string) string { return turn + ":" + request }
+
+// approvalOf returns an approval.
+func approvalOf(k sessionKey, run, turn string, r *transcript.Request) *approval {
+	a := &approval{ID: requestID(turn, r.ID), CreatedAt: r.At, ExpiresAt: r.At + requestLife.Milliseconds()}
+	a.Request.Command = commandOf(r)
+	a.Request.Host, a.Request.AgentID, a.Request.SessionKey, a.Request.RunID = "gateway", k.agent, k.full, run
+	a.Request.Allowed = []string{allowOnce}
+	if alwaysOf(&r.Request) != "" {
+		a.Request.Allowed = append(a.Request.Allowed, allowAlways)
+	}
+	a.Request.Allowed = append(a.Request.Allowed, deny)
+	return a
+}
+
+// commandOf returns what a person is asked to allow.
+func commandOf(r *transcript.Request) string {
+	text := cmp.Or(strings.TrimSpace(r.Prompt), "The agent needs a permission.")
+	if r.Tool != "" && !strings.Contains(text, r.Tool) {
+		text = r.Tool + ": " + text
+	}
+	return text
+}
+
+// alwaysOf returns the option of a request that allows it from now on, or "".
+func alwaysOf(r *event.Request) string {
+	i := slices.IndexFunc(r.Options, func(o string) bool { return strings.Contains(strings.ToLower(o), "always") })
+	if i < 0 {
+		return ""
+	}
+	return r.Options[i]
+}
+
+// questionOf returns a question.
+func questionOf(k sessionKey, run, turn string, r *transcript.Request) *question {
+	item := questionItem{
+		ID: questionID, Question: cmp.Or(strings.TrimSpace(r.Prompt), "The agent needs an answer."), Options: []questionOption{}, IsOther: true,
+	}
+	for _, o := range r.Options[:min(len(r.Options), maxOptions)] {
+		item.Options = append(item.Options, questionOption{o})
+	}
+	return &question{
+		ID: requestID(turn, r.ID), Questions: []questionItem{item}, AgentID: k.agent, SessionKey: k.full, RunID: run, CreatedAt: r.At,
+		ExpiresAt: r.At + requestLife.Milliseconds(), Status: "pending",
+	}
+}
+
+// syncRequests queues events for the requests of a turn that were opened or closed.
+func (r *run) syncRequests(turn *transcript.Turn) {
+	open := map[string]bool{}
+	for _, rq := range turn.Requests {
+		open[rq.ID] = true
+		if _, ok := r.requests[rq.ID]; ok {
+			continue
+		}
+		r.requests[rq.ID] = rq.Kind
+		if rq.Kind == event.RequestApproval {
+			r.queue = append(r.queue, queued{name: "exec.approval.requested", payload: approvalOf(r.s.key, r.id, turn.ID, rq)})
+		} else {
+			r.queue = append(r.queue, queued{name: "question.requested", payload: questionOf(r.s.key, r.id, turn.ID, rq)})
+		}
+	}
+	for id, kind := range r.requests {
+		if !open[id] {
+			r.resolved(id, kind)
+		}
+	}
+}
+
+// resolved queues the event that a request is closed. A view doesn't have its answer: it may have been given elsewhere, or the turn has ended.
+func (r *run) resolved(id string, kind event.RequestKind) {
+	delete(r.requests, id)
+	name, payload := "question.resolved", map[string]any{"id": requestID(r.turn, id), "status": "cancelled"}
+	if kind == event.RequestApproval {
+		name, payload = "exec.approval.resolved", map[string]any{"id": requestID(r.turn, id), "ts": time.Now().UnixMilli()}
+	}
+	r.queue = append(r.queue, queued{name: name, payload: payload})
+}
+
+// openRequests calls fn for each open request of the principal's conversations.
+func (c *connection) openRequests(fn func(k sessionKey, run, turn string, r *transcript.Request)) error {
+	all, err := c.summaries()
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		s := &all[i]
+		if len(s.WaitingTurns) == 0 {
+			continue
+		}
+		k := c.keyFor(s)
+		err := c.s.gw.ViewTranscript(c.ctx, c.principal(), s.ID, func(t *transcript.Transcript) bool {
+			for _, turn := range t.Turns {
+				for _, r := range turn.Requests {
+					fn(k, runID(t, turn), turn.ID, r)
+				}
+			}
+			return true
+		})
+		if err != nil && !errors.Is(err, gateway.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// listApprovals answers exec.approval.list.
+func (c *connection) listApprovals(_ *struct{}) (any, error) {
+	list := []*approval{}
+	err := c.openRequests(func(k sessionKey, run, turn string, r *transcript.Request) {
+		if r.Kind == event.RequestApproval {
+			list = append(list, approvalOf(k, run, turn, r))
+		}
+	})
+	return list, err
+}
+
+// listQuestions answers question.list.
+func (c *connection) listQuestions(_ *struct{}) (any, error) {
+	list := []*question{}
+	err := c.openRequests(func(k sessionKey, run, turn string, r *transcript.Request) {
+		if r.Kind != event.RequestApproval {
+			list = append(list, questionOf(k, run, turn, r))
+		}
+	})
+	return map[string]any{"questions": list}, err
+}
+
+type idParams struct {
+	ID string `json:"id"`
+}
+
+// getQuestion answers question.get.
+func (c *connection) getQuestion(p *idParams) (any, error) {
+	var found *question
+	err := c.openRequests(func(k sessionKey, run, turn string, r *transcript.Request) {
+		if r.Kind != event.RequestApproval && requestID(turn, r.ID) == p.ID {
+			found = questionOf(k, run, turn, r)
+		}
+	})
+	if err == nil && found == nil {
+		err = server.Errorf(http.StatusNotFound, "QUESTION_NOT_FOUND", "unknown or expired question id")
+	}
+	return map[string]any{"question": found}, err
+}
+
+type approvalParams struct {
+	ID       string `json:"id"`
+	Decision string `json:"decision"`
+}
+
+// resolveApproval answers exec.approval.resolve.
+func (c *connection) resolveApproval(p *approvalParams) (any, error) {
+	conversation, turn, request, err := c.request(p.ID)
+	if err != nil {
+		return nil, err
+	}
+	command := gateway.Command{Type: gateway.CommandAnswer, Turn: turn, Request: request.ID}
+	always := alwaysOf(request)
+	switch {
+	case p.Decision == allowOnce:
+		command.Decision = event.Approve
+	case p.Decision == allowAlways && always != "":
+		command.Decision = event.Decision(always)
+	case p.Decision == deny:
+		command.Decision = event.Deny
+	default:
+		return nil, server.Invalid("invalid decision %q", p.Decision)
+	}
+	if err := c.answer(conversation, command); err != nil {
+		return nil, err
+	}
+	return map[string]any{"ok": true}, nil
+}
+
+type questionParams struct {
+	ID      string `json:"id"`
+	Cancel  bool   `json:"cancel"`
+	Answers *struct {
+		Answers map[string][]string `json:"answers"`
+	} `json:"answers"`
+}
+
+// resolveQuestion answers question.resolve. A question that the user cancels is denied.
+func (c *connection) resolveQuestion(p *questionParams) (any, error) {
+	conversation, turn, request, err := c.request(p.ID)
+	if err != nil {
+		return nil, err
+	}
+	command := gateway.Command{Type: gateway.CommandAnswer, Turn: turn, Request: request.ID}
+	var values []string
+	if p.Answers != nil {
+		values = p.Answers.Answers[questionID]
+	}
+	text := strings.TrimSpace(strings.Join(values, ", "))
+	switch {
+	case p.Cancel:
+		command.Decision = event.Deny
+	case text == "":
+		return nil, server.Invalid("the answer to %q is missing", questionID)
+	case slices.Contains(request.Options, text):
+		command.Decision = event.Decision(text)
+	default:
+		command.Text = text
+	}
+	if err := c.answer(conversation, command); err != nil {
+		return nil, err
+	}
+	if p.Cancel {
+		return map[string]any{"status": "cancelled"}, nil
+	}
+	return map[string]any{"status": "answered", "answers": p.Answers}, nil
+}
+
+// request returns an open request and the conversation and the turn that it belongs to.
+func (c *connection) request(id string) (conversation, turn string, request *event.Request, err error) {
+	unknown := server.Errorf(http.StatusNotFound, "APPROVAL_NOT_FOUND", "unknown or expired approval id")
+	turn, name, ok := strings.Cut(id, ":")
+	if !ok {
+		return "", "", nil, unknown
+	}
+	conversation, state, err := c.s.gw.Turn(c.ctx, c.principal(), gateway.ActionRead, turn)
+	if errors.Is(err, gateway.ErrNotFound) {
+		return "", "", nil, unknown
+	}
+	if err != nil {
+		return "", "", nil, err
+	}
+	for _, r := range state.Requests {
+		if r.ID == name {
+			return conversation, turn, &r.Request, nil
+		}
+	}
+	return "", "", nil, unknown
+}
+
+// answer passes an answer on.
+func (c *connection) answer(conversation string, command gateway.Command) error {
+	_, err := c.do(conversation, command)
+	return err
+}

@@ -1,0 +1,142 @@
+// The messages of a conversation as rows of a history.
+
+package openclaw
+
+import (
+	"cmp"
+	"strconv"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// rowsOf returns the rows of a transcript, oldest first, without those of an unfinished run: a client gets that one by itself.
+func rowsOf(t *transcript.Transcript, inFlight string) (rows []message) {
+	for i, m := range t.Messages {
+		switch m.Role {
+		case event.User:
+			rows = append(rows, userRow(m))
+		case event.Assistant:
+			turn := t.Turn(m.Turn)
+			if turn != nil && (turn.ID == inFlight || !turn.Independent()) {
+				continue
+			}
+			from := len(rows)
+			rows = append(rows, answerRows(m)...)
+			isLast := i == len(t.Messages)-1 || t.Messages[i+1].Turn != m.Turn
+			if turn != nil {
+				finishRows(rows[from:], t, turn, isLast)
+			}
+		}
+	}
+	return rows
+}
+
+// userRow returns the row of a message of the user. Its key tells the client which of its messages it is.
+func userRow(m *transcript.Message) message {
+	row := message{Role: "user", Content: contentOf(m), Timestamp: m.At, Meta: &rowMeta{ID: m.ID, Seq: m.Seq, RunID: runOfMessage(m)}}
+	if m.Source == source {
+		row.IdempotencyKey = m.ID + ":user"
+	}
+	return row
+}
+
+// contentOf returns the texts and files of a message.
+func contentOf(m *transcript.Message) []block {
+	content := []block{}
+	for _, p := range m.Parts {
+		switch p.Kind {
+		case event.KindText, event.KindStatus:
+			if text := p.Text(event.Text); text != "" {
+				content = append(content, textBlock(text))
+			}
+		case event.KindMedia:
+			if p.Media != nil {
+				content = append(content, mediaBlock(p.Media))
+			}
+		}
+	}
+	return content
+}
+
+// answerRows returns the rows of a message of the agent. The result of a tool is a separate row after the call.
+func answerRows(m *transcript.Message) (rows []message) {
+	current := -1
+	piece := func() *message {
+		if current < 0 {
+			current = len(rows)
+			rows = append(rows, message{Role: "assistant", Content: []block{}, Timestamp: m.At, Meta: &rowMeta{ID: rowID(m, len(rows)), Seq: m.Seq}})
+		}
+		return &rows[current]
+	}
+	for _, p := range m.Parts {
+		text := p.Text(event.Text)
+		switch p.Kind {
+		case event.KindText, event.KindStatus:
+			if text != "" {
+				row := piece()
+				row.Content = append(row.Content, textBlock(text))
+			}
+		case event.KindReasoning:
+			if text != "" {
+				row := piece()
+				row.Content = append(row.Content, block{Type: "thinking", Thinking: &text})
+			}
+		case event.KindMedia:
+			if p.Media != nil {
+				row := piece()
+				row.Content = append(row.Content, mediaBlock(p.Media))
+			}
+		case event.KindTool:
+			row, name := piece(), cmp.Or(p.Name, "tool")
+			row.Content = append(row.Content, block{Type: "toolCall", ID: callID(m, p), Name: name, Arguments: argumentsOf(p)})
+			isError := p.State == event.PartFailed || p.State == event.PartDenied
+			rows = append(rows, message{
+				Role: "toolResult", ToolCallID: callID(m, p), ToolName: name, Content: []block{textBlock(outputOf(p))}, IsError: &isError,
+				Timestamp: cmp.Or(p.EndAt, p.At), Meta: &rowMeta{ID: rowID(m, len(rows)), Seq: m.Seq},
+			})
+			current = -1
+		}
+	}
+	return rows
+}
+
+// rowID returns the id of a row. The first one of a message has the message's.
+func rowID(m *transcript.Message, n int) string {
+	if n == 0 {
+		return m.ID
+	}
+	return m.ID + "." + strconv.Itoa(n)
+}
+
+// finishRows adds to rows what their turn is known for.
+func finishRows(rows []message, t *transcript.Transcript, turn *transcript.Turn, isLast bool) {
+	id := runID(t, turn)
+	for i := range rows {
+		rows[i].Meta.RunID = id
+	}
+	if len(rows) == 0 || !isLast || turn.Unfinished() {
+		return
+	}
+	last := &rows[len(rows)-1]
+	if last.Role != "assistant" {
+		return
+	}
+	last.Usage, last.Model, last.StopReason = usageOf(turn.Usage), turn.Model, "stop"
+	switch turn.Outcome {
+	case event.Completed:
+	case event.Cancelled:
+		last.StopReason, last.Abort = "aborted", &abort{true, "rpc", id}
+	default:
+		last.StopReason, last.ErrorMessage = "error", errorOf(turn)
+	}
+}
+
+// mediaBlock returns a block for a file.
+func mediaBlock(m *event.Media) block {
+	kind := "attachment"
+	if len(m.MIME) > 6 && m.MIME[:6] == "image/" {
+		kind = "image"
+	}
+	return block{Type: kind, URL: m.URL, MIMEType: m.MIME, Alt: cmp.Or(m.Alt, m.Name), SizeBytes: m.Size, FileName: m.Name}
+}
