@@ -35,6 +35,7 @@ type connection struct {
 	sessions  map[string]*session // by key
 	positions *gateway.Positions  // nil if the client doesn't follow the list of sessions
 	uses      int64               // of sessions
+	wanted    map[string]bool     // keys of the sessions whose messages the client wants
 
 	mu  sync.Mutex // until an event is written, so that events have their order
 	seq int64      // of the last event

@@ -57,6 +57,7 @@ func (c *connection) openSession(k sessionKey, conversation string) (s *session,
 	ctx, cancel := context.WithCancel(c.ctx)
 	s = &session{
 		c: c, key: k, conversation: conversation, leave: func() { cancel(); leave() }, lastUse: c.useCount(), runs: map[string]*run{},
+		hasMessages: c.wanted[k.full],
 	}
 	c.sessions[k.full] = s
 	s.mu.Lock()

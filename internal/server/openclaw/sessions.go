@@ -60,6 +60,8 @@ type listParams struct {
 	Offset  int    `json:"offset"`
 	Search  string `json:"search"`
 	AgentID string `json:"agentId"`
+	// Sessions of agents that another session started, of which there are none.
+	SpawnedBy string `json:"spawnedBy"`
 }
 
 type listPayload struct {
@@ -93,7 +95,7 @@ func (c *connection) listSessions(p *listParams) (any, error) {
 	for i := range all {
 		row := c.row(&all[i])
 		isFound := search == "" || strings.Contains(strings.ToLower(row.Key+"\n"+row.DisplayName), search)
-		if isFound && (agent == "" || row.AgentID == agent) {
+		if isFound && p.SpawnedBy == "" && (agent == "" || row.AgentID == agent) {
 			rows = append(rows, row)
 		}
 	}
@@ -300,14 +302,11 @@ func (c *connection) subscribeMessages(p *keyParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.setMessages(k, true)
 	if conversation != nil {
-		s, err := c.attach(k, conversation.ID)
-		if err != nil {
-			return nil, err
-		}
-		s.setMessages(true)
+		_, err = c.attach(k, conversation.ID)
 	}
-	return map[string]any{"subscribed": conversation != nil, "key": k.full}, nil
+	return map[string]any{"subscribed": true, "key": k.full}, err
 }
 
 // unsubscribeMessages answers sessions.messages.unsubscribe.
@@ -316,17 +315,22 @@ func (c *connection) unsubscribeMessages(p *keyParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s := c.sessions[k.full]; s != nil {
-		s.setMessages(false)
-	}
+	c.setMessages(k, false)
 	return map[string]any{"subscribed": false, "key": k.full}, nil
 }
 
-// setMessages says whether the client gets session.message.
-func (s *session) setMessages(has bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hasMessages = has
+// setMessages says whether the client gets the messages of a session, which it may not have begun yet.
+func (c *connection) setMessages(k sessionKey, has bool) {
+	if has && len(c.wanted) < maxSessions {
+		c.wanted[k.full] = true
+	} else {
+		delete(c.wanted, k.full)
+	}
+	if s := c.sessions[k.full]; s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hasMessages = has
+	}
 }
 
 // subscribeSessions answers sessions.subscribe: from then on the client learns of changes in all sessions.
