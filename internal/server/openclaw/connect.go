@@ -22,6 +22,9 @@ const (
 	maxProtocol = 4
 )
 
+// modeCLI is the mode of the ACP bridge.
+const modeCLI = "cli"
+
 // errSilent reports that a client sent no first frame in time.
 var errSilent = errors.New("openclaw: no connect request in time")
 
@@ -156,6 +159,7 @@ func (c *connection) connect() (*hello, string, error) {
 	if p.Device != nil && !c.isLocal && !p.Device.isProven(&p, c.nonce) {
 		return nil, "", refuse(rq.ID, closeRefused, map[string]any{"code": "DEVICE_AUTH_SIGNATURE_INVALID"}, "device signature invalid")
 	}
+	c.isAppending = p.Client.Mode == modeCLI
 	return c.hello(&p), rq.ID, nil
 }
 
@@ -198,6 +202,6 @@ func (c *connection) hello(p *connectParams) *hello {
 
 // events are the events that connections get.
 var events = []string{
-	"agent", "chat", "connect.challenge", "exec.approval.requested", "exec.approval.resolved", "question.requested", "question.resolved",
+	"agent", "chat", "connect.challenge", "plugin.approval.requested", "plugin.approval.resolved", "question.requested", "question.resolved",
 	"session.message", "sessions.changed", "shutdown", "tick",
 }

@@ -28,7 +28,9 @@ type connection struct {
 	identity  atomic.Pointer[server.Identity]
 	isLocal   bool // the client is on this machine
 	nonce, id string
-	metrics   *server.Viewer // nil before the greeting
+	// The client appends what is new to what it has and ignores replacements, as the ACP bridge does.
+	isAppending bool
+	metrics     *server.Viewer // nil before the greeting
 
 	requests chan request
 	// Only the goroutine of the requests uses these.

@@ -30,8 +30,8 @@ func init() {
 		"chat.history":                  nil,
 		"chat.send":                     nil,
 		"chat.startup":                  nil,
-		"exec.approval.list":            on((*connection).listApprovals),
-		"exec.approval.resolve":         on((*connection).resolveApproval),
+		"plugin.approval.list":          on((*connection).listApprovals),
+		"plugin.approval.resolve":       on((*connection).resolveApproval),
 		"health":                        on((*connection).health),
 		"models.list":                   on((*connection).listModels),
 		"question.get":                  on((*connection).getQuestion),
@@ -118,7 +118,9 @@ func (c *connection) do(conversation string, command gateway.Command) (gateway.A
 }
 
 // commandContext returns a context for a change that must not be abandoned.
-func (c *connection) commandContext() (context.Context, context.CancelFunc) { return server.CommandContext(c.ctx) }
+func (c *connection) commandContext() (context.Context, context.CancelFunc) {
+	return server.CommandContext(c.ctx)
+}
 
 // unknownSession returns the error for a session that doesn't exist.
 func unknownSession(key string) error {

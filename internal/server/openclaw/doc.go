@@ -8,7 +8,7 @@
 //     whole key. "main" is such a name. A conversation of another user is "agent:AGENT:@ID".
 //   - The id of a run is the idempotency key of the chat.send that began it, which is also the id of the user's message. Any other turn is a run
 //     with the turn's id.
-//   - An approval is an exec.approval, and a question is a question. Their ids name the turn and the request.
+//   - An approval is a plugin.approval, and a question is a question. Their ids name the turn and the request.
 //
 // # Invariants
 //

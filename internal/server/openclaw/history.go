@@ -226,4 +226,3 @@ func (m *message) shorten(limit int) {
 		}
 	}
 }
-

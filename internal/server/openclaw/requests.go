@@ -25,24 +25,26 @@ const (
 
 const (
 	// requestLife is how long clients show a request. Leat itself decides when it expires.
-	requestLife = 7 * 24 * time.Hour
+	requestLife = 24 * time.Hour
 	// questionID is the id of the only question of a request.
 	questionID = "answer"
 	// maxOptions is how many options a question may have. The Control UI refuses more.
 	maxOptions = 4
 )
 
-// approval is an approval as clients get it.
+// approval is an approval as clients get it: one of a plugin, which has a prompt and not a command, and is the only kind that the terminal
+// interface shows.
 type approval struct {
 	ID      string `json:"id"`
 	Request struct {
-		Command    string   `json:"command"`
-		Host       string   `json:"host"`
-		AgentID    string   `json:"agentId"`
-		SessionKey string   `json:"sessionKey"`
-		RunID      string   `json:"runId"`
-		ToolCallID string   `json:"toolCallId,omitempty"`
-		Allowed    []string `json:"allowedDecisions"`
+		Title       string   `json:"title"`
+		Description string   `json:"description"`
+		Tool        string   `json:"toolName,omitempty"`
+		AgentID     string   `json:"agentId"`
+		SessionKey  string   `json:"sessionKey"`
+		RunID       string   `json:"runId"`
+		ToolCallID  string   `json:"toolCallId,omitempty"`
+		Allowed     []string `json:"allowedDecisions"`
 	} `json:"request"`
 	CreatedAt int64 `json:"createdAtMs"`
 	ExpiresAt int64 `json:"expiresAtMs"`
@@ -79,8 +81,8 @@ func requestID(turn, request string) string { return turn + ":" + request }
 // approvalOf returns an approval.
 func approvalOf(k sessionKey, run, turn string, r *transcript.Request) *approval {
 	a := &approval{ID: requestID(turn, r.ID), CreatedAt: r.At, ExpiresAt: r.At + requestLife.Milliseconds()}
-	a.Request.Command = commandOf(r)
-	a.Request.Host, a.Request.AgentID, a.Request.SessionKey, a.Request.RunID = "gateway", k.agent, k.full, run
+	a.Request.Title, a.Request.Description, a.Request.Tool = titleOf(r), cmp.Or(strings.TrimSpace(r.Prompt), titleOf(r)), r.Tool
+	a.Request.AgentID, a.Request.SessionKey, a.Request.RunID = k.agent, k.full, run
 	a.Request.Allowed = []string{allowOnce}
 	if alwaysOf(&r.Request) != "" {
 		a.Request.Allowed = append(a.Request.Allowed, allowAlways)
@@ -89,13 +91,12 @@ func approvalOf(k sessionKey, run, turn string, r *transcript.Request) *approval
 	return a
 }
 
-// commandOf returns what a person is asked to allow.
-func commandOf(r *transcript.Request) string {
-	text := cmp.Or(strings.TrimSpace(r.Prompt), "The agent needs a permission.")
-	if r.Tool != "" && !strings.Contains(text, r.Tool) {
-		text = r.Tool + ": " + text
+// titleOf returns what an approval is about. The prompt is below it.
+func titleOf(r *transcript.Request) string {
+	if r.Tool == "" {
+		return "The agent needs an approval"
 	}
-	return text
+	return "The agent wants to run " + r.Tool
 }
 
 // alwaysOf returns the option of a request that allows it from now on, or "".
@@ -131,7 +132,7 @@ func (r *run) syncRequests(turn *transcript.Turn) {
 		}
 		r.requests[rq.ID] = rq.Kind
 		if rq.Kind == event.RequestApproval {
-			r.queue = append(r.queue, queued{name: "exec.approval.requested", payload: approvalOf(r.s.key, r.id, turn.ID, rq)})
+			r.queue = append(r.queue, queued{name: "plugin.approval.requested", payload: approvalOf(r.s.key, r.id, turn.ID, rq)})
 		} else {
 			r.queue = append(r.queue, queued{name: "question.requested", payload: questionOf(r.s.key, r.id, turn.ID, rq)})
 		}
@@ -148,7 +149,7 @@ func (r *run) resolved(id string, kind event.RequestKind) {
 	delete(r.requests, id)
 	name, payload := "question.resolved", map[string]any{"id": requestID(r.turn, id), "status": "cancelled"}
 	if kind == event.RequestApproval {
-		name, payload = "exec.approval.resolved", map[string]any{"id": requestID(r.turn, id), "ts": time.Now().UnixMilli()}
+		name, payload = "plugin.approval.resolved", map[string]any{"id": requestID(r.turn, id), "ts": time.Now().UnixMilli()}
 	}
 	r.queue = append(r.queue, queued{name: name, payload: payload})
 }
@@ -180,7 +181,7 @@ func (c *connection) openRequests(fn func(k sessionKey, run, turn string, r *tra
 	return nil
 }
 
-// listApprovals answers exec.approval.list.
+// listApprovals answers plugin.approval.list.
 func (c *connection) listApprovals(_ *struct{}) (any, error) {
 	list := []*approval{}
 	err := c.openRequests(func(k sessionKey, run, turn string, r *transcript.Request) {
@@ -225,7 +226,7 @@ type approvalParams struct {
 	Decision string `json:"decision"`
 }
 
-// resolveApproval answers exec.approval.resolve.
+// resolveApproval answers plugin.approval.resolve.
 func (c *connection) resolveApproval(p *approvalParams) (any, error) {
 	conversation, turn, request, err := c.request(p.ID)
 	if err != nil {

@@ -72,8 +72,9 @@ func (r *run) update(t *transcript.Transcript, turn *transcript.Turn) []queued {
 		r.isBegun = true
 		r.agent("lifecycle", turn.StartedAt, lifecycle{Phase: "start", StartedAt: turn.StartedAt}, 0)
 	}
-	r.syncParts(t, turn)
-	r.sendText(t.Visible(turn.ID), turn)
+	text := r.visible(t, turn)
+	r.syncParts(t, turn, text)
+	r.sendText(text, turn)
 	r.syncRequests(turn)
 	if !turn.Unfinished() {
 		r.end(turn)
@@ -83,8 +84,39 @@ func (r *run) update(t *transcript.Transcript, turn *transcript.Turn) []queued {
 	return queue
 }
 
+// visible returns the text that the client is to have. For a client that can't replace text, it ends before a status that may still change.
+func (r *run) visible(t *transcript.Transcript, turn *transcript.Turn) string {
+	if !r.s.c.isAppending || !turn.Unfinished() {
+		return t.Visible(turn.ID)
+	}
+	var texts []string
+	for _, m := range t.Messages {
+		if m.Turn != turn.ID || m.Role != event.Assistant {
+			continue
+		}
+		text := ""
+		for _, p := range m.Parts {
+			part := p.Text(event.Text)
+			if p.Kind == event.KindStatus && !p.Final {
+				return joinTexts(texts, text)
+			}
+			if part == "" || p.Kind != event.KindText && p.Kind != event.KindStatus {
+				continue
+			}
+			if text != "" {
+				text += p.Join
+			}
+			text += part
+		}
+		if text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return joinTexts(texts, "")
+}
+
 // syncParts queues events for the parts of the turn's messages, in their order. A tool comes after the text before it.
-func (r *run) syncParts(t *transcript.Transcript, turn *transcript.Turn) {
+func (r *run) syncParts(t *transcript.Transcript, turn *transcript.Turn, whole string) {
 	var before, thoughts []string
 	for _, m := range t.Messages {
 		if m.Turn != turn.ID || m.Role != event.Assistant {
@@ -95,6 +127,7 @@ func (r *run) syncParts(t *transcript.Transcript, turn *transcript.Turn) {
 			switch p.Kind {
 			case event.KindText, event.KindStatus:
 				text := p.Text(event.Text)
+				r.sendThoughts(thoughts, p.At)
 				r.syncText(m, p, text)
 				if visible != "" && text != "" {
 					visible += p.Join
@@ -107,7 +140,7 @@ func (r *run) syncParts(t *transcript.Transcript, turn *transcript.Turn) {
 			case event.KindTool:
 				if r.hasToolEvent(m, p, i < len(m.Parts)-1) {
 					r.sendThoughts(thoughts, p.At)
-					if text := joinTexts(before, visible); strings.HasPrefix(text, r.text) {
+					if text := joinTexts(before, visible); strings.HasPrefix(text, r.text) && strings.HasPrefix(whole, text) {
 						r.sendText(text, turn)
 					}
 					r.syncTool(m, p)
