@@ -60,6 +60,7 @@ type agentRow struct {
 	} `json:"model"`
 }
 
+// agentIdentity is how clients show an agent.
 type agentIdentity struct {
 	Name string `json:"name"`
 }

@@ -79,6 +79,7 @@ type hello struct {
 	Policy policy `json:"policy"`
 }
 
+// helloSnapshot is the state of the gateway. Leat has neither presence nor a health report, so both are empty.
 type helloSnapshot struct {
 	Presence     []any          `json:"presence"`
 	Health       map[string]any `json:"health"`
@@ -95,6 +96,7 @@ type defaults struct {
 	Scope string `json:"scope"`
 }
 
+// policy has the limits that clients observe.
 type policy struct {
 	MaxPayload       int64       `json:"maxPayload"`
 	MaxBufferedBytes int64       `json:"maxBufferedBytes"`
@@ -102,6 +104,7 @@ type policy struct {
 	Attachments      attachments `json:"attachments"`
 }
 
+// attachments has the limits for the files of a message, before their encoding.
 type attachments struct {
 	MaxBytes      int64 `json:"maxBytes"`
 	MaxImageBytes int64 `json:"maxImageBytes"`

@@ -192,7 +192,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// The Control UI is served with a base, for its own addresses too, and the WebSocket's path is no page.
+// The Control UI is served with a base, for its own addresses too, and the path of the WebSocket isn't a page.
 func TestPage(t *testing.T) {
 	h := newHarnessOn(t, memory.New(), controlUI(t))
 	get := func(path string) (int, string) {

@@ -34,10 +34,10 @@ type connection struct {
 
 	requests chan request
 	// Only the goroutine of the requests uses these.
-	sessions  map[string]*session // by key
-	positions *gateway.Positions  // nil if the client doesn't follow the list of sessions
-	uses      int64               // of sessions
-	wanted    map[string]bool     // keys of the sessions whose messages the client wants
+	sessions      map[string]*session // by key
+	positions     *gateway.Positions  // nil if the client doesn't follow the list of sessions
+	uses          int64               // of sessions
+	subscriptions map[string]bool     // keys of the sessions whose messages the client wants
 
 	mu  sync.Mutex // until an event is written, so that events have their order
 	seq int64      // of the last event
@@ -69,7 +69,7 @@ func (c *connection) Begin() error {
 // Frame implements [socket.Handler].
 func (c *connection) Frame(b []byte, err error) error {
 	if errors.Is(err, socket.ErrBinary) {
-		return nil // as OpenClaw does with all that isn't JSON
+		return nil // as OpenClaw ignores frames that aren't JSON
 	}
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (c *connection) End(cause error) {
 	}
 }
 
-// isExpected reports whether a connection ended in a way that is no fault of the gateway.
+// isExpected reports whether the client, and not the gateway, caused the end of a connection.
 func isExpected(cause error) bool {
 	_, isRefusal := errors.AsType[*refusal](cause)
 	return isRefusal || errors.Is(cause, errSilent) || errors.Is(cause, socket.ErrDisconnected)
@@ -184,7 +184,7 @@ func (c *connection) Farewell(cause error) socket.Farewell {
 	case errors.Is(cause, errSilent):
 		return socket.Farewell{Code: closeRefused, Reason: "handshake timeout"}
 	case errors.Is(cause, server.ErrShutdown):
-		// The number of this event is unknown here, because another goroutine may be writing. A missing number is no gap.
+		// The number of this event is unknown here, because another goroutine may be writing. Clients accept events without a number.
 		frame, err := json.Marshal(notice{Type: "event", Event: "shutdown", Payload: map[string]any{"reason": "gateway stopping", "restartExpectedMs": 2000}})
 		if err != nil {
 			frame = nil

@@ -79,8 +79,8 @@ func (c *connection) handle(rq *request) error {
 		}
 		payload, err = fn(c, rq.Params)
 	}
-	if done, ok := payload.(responded); ok && err == nil {
-		return done.err
+	if r, ok := payload.(responded); ok && err == nil {
+		return r.err
 	}
 	return c.respond(rq.ID, payload, err)
 }

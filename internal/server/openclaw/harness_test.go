@@ -41,7 +41,7 @@ func (f agentFunc) Run(ctx context.Context, in agent.Input, out *agent.Emitter) 
 	return f(ctx, in, out)
 }
 
-// gate lets the agent continue when the test says so.
+// gate lets the agent continue when the test sends.
 type gate chan struct{}
 
 func (g gate) wait(ctx context.Context) error {

@@ -150,15 +150,15 @@ func (s *session) inFlight(t *transcript.Transcript) (*inFlightRun, string) {
 		if !turn.Unfinished() || !turn.Independent() {
 			continue
 		}
-		// A new run sends everything that there is.
-		whole := newRun(s, t, turn)
-		f := &inFlightRun{RunID: whole.id, StartedAt: turn.StartedAt, Events: []agentEvent{}, Abortable: true}
-		for _, q := range whole.update(t, turn) {
+		// To a client that has nothing, a run sends everything.
+		client := newRun(s, t, turn)
+		f := &inFlightRun{RunID: client.id, StartedAt: turn.StartedAt, Events: []agentEvent{}, Abortable: true}
+		for _, q := range client.update(t, turn) {
 			if e, ok := q.payload.(agentEvent); ok && e.Stream == "tool" {
 				f.Events = append(f.Events, e)
 			}
 		}
-		f.Text = whole.text
+		f.Text = client.text
 		return f, turn.ID
 	}
 	return nil, ""
@@ -218,8 +218,8 @@ func (m *message) shorten(limit int) {
 				continue
 			}
 			if len(**text) > limit {
-				cut := strings.ToValidUTF8((**text)[:limit], "") + truncationMark
-				*text = &cut
+				shortened := strings.ToValidUTF8((**text)[:limit], "") + truncationMark
+				*text = &shortened
 				m.Meta.Truncated, m.Meta.Reason = true, "display-cap"
 			}
 			limit = max(limit-len(**text), 0)

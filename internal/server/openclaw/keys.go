@@ -22,7 +22,7 @@ import (
 const (
 	// nameMain is the name of the session that clients open first.
 	nameMain = "main"
-	// prefixForeign marks the names of other users' conversations. Without it, somebody who guesses a name could plant a conversation under it.
+	// prefixForeign marks the names of other users' conversations. Without it, a user who guesses a name could plant a conversation under it.
 	prefixForeign = "@"
 	// idPrefix is the prefix of conversation ids that are derived from keys.
 	idPrefix = "oc-"
@@ -56,11 +56,11 @@ func (c *connection) parseKey(key, agent string) (sessionKey, error) {
 	if err := event.CheckID("session key", key); err != nil {
 		return sessionKey{}, err
 	}
-	rest, hasAgent := strings.CutPrefix(key, "agent:")
+	path, hasAgent := strings.CutPrefix(key, "agent:")
 	if !hasAgent {
-		rest = cmp.Or(agent, c.s.defaultAgent(c.principal())) + ":" + key
+		path = cmp.Or(agent, c.s.defaultAgent(c.principal())) + ":" + key
 	}
-	agent, name, ok := strings.Cut(rest, ":")
+	agent, name, ok := strings.Cut(path, ":")
 	if !ok || agent == "" || name == "" {
 		return sessionKey{}, server.Invalid("invalid session key %q; use agent:AGENT:NAME", key)
 	}
@@ -71,9 +71,9 @@ func (c *connection) parseKey(key, agent string) (sessionKey, error) {
 // find returns the conversation of a key.
 func (c *connection) find(ctx context.Context, k sessionKey) (conversation *journal.Summary, err error) {
 	if id, ok := strings.CutPrefix(k.name, prefixForeign); ok {
-		return c.read(ctx, id, false)
+		return c.lookUp(ctx, id, false)
 	}
-	if s, err := c.read(ctx, k.name, true); s != nil || err != nil {
+	if s, err := c.lookUp(ctx, k.name, true); s != nil || err != nil {
 		return s, err
 	}
 	for life := range maxLives {
@@ -81,15 +81,15 @@ func (c *connection) find(ctx context.Context, k sessionKey) (conversation *jour
 		if err != nil {
 			return nil, err
 		}
-		if s, err := c.read(ctx, id, true); s != nil || err != nil {
+		if s, err := c.lookUp(ctx, id, true); s != nil || err != nil {
 			return s, err
 		}
 	}
 	return nil, nil
 }
 
-// read returns a conversation that the principal may read, or nil. With own set it must be the principal's own.
-func (c *connection) read(ctx context.Context, id string, own bool) (*journal.Summary, error) {
+// lookUp returns a conversation that the principal may read, or nil. With mustOwn set it must be the principal's own.
+func (c *connection) lookUp(ctx context.Context, id string, mustOwn bool) (*journal.Summary, error) {
 	if id == "" || strings.HasPrefix(id, "$") {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (c *connection) read(ctx context.Context, id string, own bool) (*journal.Su
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case own && !isOwn(p, &s):
+	case mustOwn && !isOwn(p, &s):
 		return nil, nil
 	}
 	return &s, nil
@@ -143,7 +143,7 @@ func (c *connection) open(k sessionKey) (*journal.Summary, error) {
 			return &s, err
 		}
 		// Another request was faster, or the conversation was deleted.
-		if s, err := c.read(ctx, id, true); s != nil || err != nil {
+		if s, err := c.lookUp(ctx, id, true); s != nil || err != nil {
 			return s, err
 		}
 	}

@@ -72,7 +72,7 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 	c := &connection{
 		s: s, conn: conn, ctx: conn.Context(), handshake: handshake, isLocal: addr.IsValid() && addr.IsLoopback(),
 		nonce: rand.Text(), id: rand.Text(), requests: make(chan request, maxRequests), sessions: map[string]*session{},
-		wanted: map[string]bool{},
+		subscriptions: map[string]bool{},
 	}
 	c.identity.Store(&id)
 	conn.Serve(c)

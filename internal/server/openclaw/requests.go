@@ -71,6 +71,7 @@ type questionItem struct {
 	IsOther  bool             `json:"isOther"`
 }
 
+// questionOption is one of the answers that a question offers.
 type questionOption struct {
 	Label string `json:"label"`
 }
@@ -122,11 +123,18 @@ func questionOf(k sessionKey, run, turn string, r *transcript.Request) *question
 	}
 }
 
-// syncRequests queues events for the requests of a turn that were opened or closed.
-func (r *run) syncRequests(turn *transcript.Turn) {
-	open := map[string]bool{}
+// closeRequests queues events for the requests of a turn that are no longer open. They come before what the agent did with the answers.
+func (r *run) closeRequests(turn *transcript.Turn) {
+	for id, kind := range r.requests {
+		if !slices.ContainsFunc(turn.Requests, func(rq *transcript.Request) bool { return rq.ID == id }) {
+			r.resolved(id, kind)
+		}
+	}
+}
+
+// openRequests queues events for the new requests of a turn. They come after the text before them.
+func (r *run) openRequests(turn *transcript.Turn) {
 	for _, rq := range turn.Requests {
-		open[rq.ID] = true
 		if _, ok := r.requests[rq.ID]; ok {
 			continue
 		}
@@ -135,11 +143,6 @@ func (r *run) syncRequests(turn *transcript.Turn) {
 			r.queue = append(r.queue, queued{name: "plugin.approval.requested", payload: approvalOf(r.s.key, r.id, turn.ID, rq)})
 		} else {
 			r.queue = append(r.queue, queued{name: "question.requested", payload: questionOf(r.s.key, r.id, turn.ID, rq)})
-		}
-	}
-	for id, kind := range r.requests {
-		if !open[id] {
-			r.resolved(id, kind)
 		}
 	}
 }
@@ -156,12 +159,12 @@ func (r *run) resolved(id string, kind event.RequestKind) {
 
 // openRequests calls fn for each open request of the principal's conversations.
 func (c *connection) openRequests(fn func(k sessionKey, run, turn string, r *transcript.Request)) error {
-	all, err := c.summaries()
+	summaries, err := c.summaries()
 	if err != nil {
 		return err
 	}
-	for i := range all {
-		s := &all[i]
+	for i := range summaries {
+		s := &summaries[i]
 		if len(s.WaitingTurns) == 0 {
 			continue
 		}
@@ -203,24 +206,26 @@ func (c *connection) listQuestions(_ *struct{}) (any, error) {
 	return map[string]any{"questions": list}, err
 }
 
+// idParams name a request.
 type idParams struct {
 	ID string `json:"id"`
 }
 
 // getQuestion answers question.get.
 func (c *connection) getQuestion(p *idParams) (any, error) {
-	var found *question
+	var q *question
 	err := c.openRequests(func(k sessionKey, run, turn string, r *transcript.Request) {
 		if r.Kind != event.RequestApproval && requestID(turn, r.ID) == p.ID {
-			found = questionOf(k, run, turn, r)
+			q = questionOf(k, run, turn, r)
 		}
 	})
-	if err == nil && found == nil {
+	if err == nil && q == nil {
 		err = server.Errorf(http.StatusNotFound, "QUESTION_NOT_FOUND", "unknown or expired question id")
 	}
-	return map[string]any{"question": found}, err
+	return map[string]any{"question": q}, err
 }
 
+// approvalParams are the parameters of plugin.approval.resolve.
 type approvalParams struct {
 	ID       string `json:"id"`
 	Decision string `json:"decision"`
@@ -250,6 +255,7 @@ func (c *connection) resolveApproval(p *approvalParams) (any, error) {
 	return map[string]any{"ok": true}, nil
 }
 
+// questionParams are the parameters of question.resolve.
 type questionParams struct {
 	ID      string `json:"id"`
 	Cancel  bool   `json:"cancel"`

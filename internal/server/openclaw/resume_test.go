@@ -33,8 +33,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Twenty connections are cut at random while an answer is written. What each client has fits to what the next one gets, and the text at the end
-// is that of the log.
+// Twenty connections are cut at random while an answer is written. Each client continues where the page of its connection
+// ends, and the text at the end is that of the log.
 func TestCuts(t *testing.T) {
 	h := newHarness(t)
 	rng := rand.New(rand.NewPCG(1, 2))

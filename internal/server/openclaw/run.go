@@ -72,10 +72,11 @@ func (r *run) update(t *transcript.Transcript, turn *transcript.Turn) []queued {
 		r.isBegun = true
 		r.agent("lifecycle", turn.StartedAt, lifecycle{Phase: "start", StartedAt: turn.StartedAt}, 0)
 	}
+	r.closeRequests(turn)
 	text := r.visible(t, turn)
 	r.syncParts(t, turn, text)
 	r.sendText(text, turn)
-	r.syncRequests(turn)
+	r.openRequests(turn)
 	if !turn.Unfinished() {
 		r.end(turn)
 	}
@@ -116,7 +117,7 @@ func (r *run) visible(t *transcript.Transcript, turn *transcript.Turn) string {
 }
 
 // syncParts queues events for the parts of the turn's messages, in their order. A tool comes after the text before it.
-func (r *run) syncParts(t *transcript.Transcript, turn *transcript.Turn, whole string) {
+func (r *run) syncParts(t *transcript.Transcript, turn *transcript.Turn, visibleText string) {
 	var before, thoughts []string
 	for _, m := range t.Messages {
 		if m.Turn != turn.ID || m.Role != event.Assistant {
@@ -140,7 +141,7 @@ func (r *run) syncParts(t *transcript.Transcript, turn *transcript.Turn, whole s
 			case event.KindTool:
 				if r.hasToolEvent(m, p, i < len(m.Parts)-1) {
 					r.sendThoughts(thoughts, p.At)
-					if text := joinTexts(before, visible); strings.HasPrefix(text, r.text) && strings.HasPrefix(whole, text) {
+					if text := joinTexts(before, visible); strings.HasPrefix(text, r.text) && strings.HasPrefix(visibleText, text) {
 						r.sendText(text, turn)
 					}
 					r.syncTool(m, p)
@@ -173,17 +174,17 @@ func (r *run) part(m *transcript.Message, p *transcript.Part) *sentPart {
 
 // syncText queues an agent event for a text. Each text is an item, whose text is sent as a whole.
 func (r *run) syncText(m *transcript.Message, p *transcript.Part, text string) {
-	sent := r.part(m, p)
-	if sent.text == text {
+	state := r.part(m, p)
+	if state.text == text {
 		return
 	}
 	data := textData{Text: text, Delta: text, ItemID: m.ID + ":" + p.ID}
-	if delta, ok := strings.CutPrefix(text, sent.text); ok {
+	if delta, ok := strings.CutPrefix(text, state.text); ok {
 		data.Delta = delta
 	} else {
 		data.Replace = true
 	}
-	sent.text = text
+	state.text = text
 	r.agent("assistant", p.At, data, len(text))
 }
 
@@ -216,18 +217,18 @@ func (r *run) sendText(text string, turn *transcript.Turn) {
 	r.chat(e, len(text))
 }
 
-// answer returns the answer so far as a message.
+// answer returns a message with the current text of the answer.
 func (r *run) answer(text string, turn *transcript.Turn) *message {
 	return &message{Role: "assistant", Content: []block{textBlock(text)}, Timestamp: cmp.Or(turn.EndedAt, turn.StartedAt)}
 }
 
-// hasToolEvent reports whether the client doesn't have all of a tool that can be sent.
+// hasToolEvent reports whether the client doesn't have all of a tool that can be state.
 func (r *run) hasToolEvent(m *transcript.Message, p *transcript.Part, isFollowed bool) bool {
-	sent := r.part(m, p)
-	if !sent.isBegun { // the input is sent as a whole
+	state := r.part(m, p)
+	if !state.isBegun { // the input is sent as a whole
 		return isFollowed || p.Final || p.Len(event.Output) > 0 || isOver(p) || json.Valid([]byte(p.Text(event.Input)))
 	}
-	return !sent.isEnded && (isOver(p) || outputOf(p) != sent.text)
+	return !state.isEnded && (isOver(p) || outputOf(p) != state.text)
 }
 
 // isOver reports whether a tool has its result, or will never have one.
@@ -237,27 +238,27 @@ func isOver(p *transcript.Part) bool {
 
 // syncTool queues the events of a tool: its start with its input, its output so far, and its result.
 func (r *run) syncTool(m *transcript.Message, p *transcript.Part) {
-	sent := r.part(m, p)
+	state := r.part(m, p)
 	data := toolData{Name: cmp.Or(p.Name, "tool"), ToolCallID: callID(m, p)}
-	if !sent.isBegun {
-		sent.isBegun = true
+	if !state.isBegun {
+		state.isBegun = true
 		data.Phase, data.Args = "start", argumentsOf(p)
 		r.agent("tool", p.At, data, len(data.Args))
 		data.Args = nil
 	}
 	output := outputOf(p)
 	switch {
-	case sent.isEnded:
+	case state.isEnded:
 	case isOver(p):
-		sent.isEnded = true
+		state.isEnded = true
 		isError := p.State == event.PartFailed || p.State == event.PartDenied
 		data.Phase, data.Result, data.IsError = "result", &toolResult{[]block{textBlock(output)}}, &isError
 		r.agent("tool", cmp.Or(p.EndAt, p.At), data, len(output))
-	case output != sent.text:
+	case output != state.text:
 		data.Phase, data.Partial = "update", &toolResult{[]block{textBlock(output)}}
 		r.agent("tool", p.At, data, len(output))
 	}
-	sent.text = output
+	state.text = output
 }
 
 // callID returns the id of a tool's call.
@@ -326,8 +327,8 @@ func (r *run) end(turn *transcript.Turn) {
 	r.chat(e, len(r.text))
 }
 
-// removed returns the events for a turn that is no longer in the conversation.
-func (r *run) removed() []queued {
+// removalEvents returns the events for a turn that is no longer in the conversation.
+func (r *run) removalEvents() []queued {
 	r.t = &transcript.Transcript{}
 	for id, kind := range r.requests {
 		r.resolved(id, kind)

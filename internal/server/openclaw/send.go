@@ -33,8 +33,8 @@ type attachment struct {
 	Content  string `json:"content"` // base64, or a data URL
 }
 
-// started is the response to chat.send.
-type started struct {
+// sendAck is the response to chat.send.
+type sendAck struct {
 	RunID   string `json:"runId"`
 	Status  string `json:"status"`
 	Summary string `json:"summary,omitempty"`
@@ -63,7 +63,7 @@ func (c *connection) sendMessage(rq *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return started{RunID: p.IdempotencyKey, Status: "ok", Summary: payload.(*aborted).summary()}, nil
+		return sendAck{RunID: p.IdempotencyKey, Status: "ok", Summary: payload.(*abortAck).summary()}, nil
 	}
 	text := gateway.CommandMessage{ID: p.IdempotencyKey, Text: p.Message, Source: source}
 	for i := range p.Attachments {
@@ -96,10 +96,10 @@ func (c *connection) sendMessage(rq *request) (any, error) {
 	if ack.Repeated {
 		return c.repeated(p.IdempotencyKey, ack.Turn)
 	}
-	if err := c.respond(rq.ID, started{RunID: p.IdempotencyKey, Status: "started"}, nil); err != nil || ack.State != event.MessageSteered {
+	if err := c.respond(rq.ID, sendAck{RunID: p.IdempotencyKey, Status: "started"}, nil); err != nil || ack.State != event.MessageSteered {
 		return responded{err}, nil
 	}
-	// The answer is part of the running turn's. An end without a message is how the protocol says so.
+	// The answer is part of the running turn's. The protocol reports that by an end without a message.
 	return responded{c.send("chat", chatEvent{RunID: p.IdempotencyKey, SessionKey: s.key.full, AgentID: s.key.agent, Seq: 1, State: "final"})}, nil
 }
 
@@ -108,22 +108,22 @@ func (c *connection) repeated(id, turn string) (any, error) {
 	_, state, err := c.s.gw.Turn(c.ctx, c.principal(), gateway.ActionRead, turn)
 	switch {
 	case errors.Is(err, gateway.ErrNotFound):
-		return started{RunID: id, Status: "ok"}, nil // a truncate has removed it
+		return sendAck{RunID: id, Status: "ok"}, nil // a truncate has removed it
 	case err != nil:
 		return nil, err
 	case state.Unfinished():
-		return started{RunID: id, Status: "in_flight"}, nil
+		return sendAck{RunID: id, Status: "in_flight"}, nil
 	case state.Outcome == event.Completed, state.Outcome == event.Cancelled:
-		return started{RunID: id, Status: "ok"}, nil
+		return sendAck{RunID: id, Status: "ok"}, nil
 	}
-	return started{RunID: id, Status: "error", Summary: errorOf(&state)}, nil
+	return sendAck{RunID: id, Status: "error", Summary: errorOf(&state)}, nil
 }
 
 // media returns a file as a part of a message. The gateway stores its bytes.
 func (a *attachment) media() (*event.Media, error) {
 	mime, data := a.MIMEType, a.Content
-	if rest, ok := strings.CutPrefix(data, "data:"); ok {
-		head, content, ok := strings.Cut(rest, ";base64,")
+	if url, ok := strings.CutPrefix(data, "data:"); ok {
+		head, content, ok := strings.Cut(url, ";base64,")
 		if !ok {
 			return nil, server.Invalid("attachment %q: send base64", a.FileName)
 		}
@@ -151,14 +151,15 @@ type abortParams struct {
 	RunID      string `json:"runId"`
 }
 
-// aborted is the response to chat.abort.
-type aborted struct {
+// abortAck is the response to chat.abort.
+type abortAck struct {
 	OK      bool     `json:"ok"`
 	Aborted bool     `json:"aborted"`
 	RunIDs  []string `json:"runIds"`
 }
 
-func (a *aborted) summary() string {
+// summary tells the user what a stop did.
+func (a *abortAck) summary() string {
 	if a.Aborted {
 		return "stopped"
 	}
@@ -171,7 +172,7 @@ func (c *connection) abort(p *abortParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &aborted{OK: true, RunIDs: []string{}}
+	result := &abortAck{OK: true, RunIDs: []string{}}
 	conversation, err := c.find(c.ctx, k)
 	if conversation == nil || err != nil {
 		return result, err
@@ -205,13 +206,13 @@ type runTurn struct{ run, turn string }
 func (c *connection) unfinishedRuns(conversation, id string) (runs []runTurn, err error) {
 	err = c.s.gw.ViewTranscript(c.ctx, c.principal(), conversation, func(t *transcript.Transcript) bool {
 		runs = nil
-		joined := ""
+		hostTurn := ""
 		if m := t.Message(id); id != "" && m != nil {
-			joined = m.StateTurn
+			hostTurn = m.StateTurn
 		}
 		for _, turn := range t.Turns {
 			run := runID(t, turn)
-			if turn.Unfinished() && turn.Independent() && (id == "" || id == run || joined == turn.ID) {
+			if turn.Unfinished() && turn.Independent() && (id == "" || id == run || hostTurn == turn.ID) {
 				runs = append(runs, runTurn{run, turn.ID})
 			}
 		}

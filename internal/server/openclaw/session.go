@@ -57,7 +57,7 @@ func (c *connection) openSession(k sessionKey, conversation string) (s *session,
 	ctx, cancel := context.WithCancel(c.ctx)
 	s = &session{
 		c: c, key: k, conversation: conversation, leave: func() { cancel(); leave() }, lastUse: c.useCount(), runs: map[string]*run{},
-		hasMessages: c.wanted[k.full],
+		hasMessages: c.subscriptions[k.full],
 	}
 	c.sessions[k.full] = s
 	s.mu.Lock()
@@ -164,8 +164,9 @@ func (s *session) sync(view func(fn func(*transcript.Transcript)) error) (size i
 
 // syncNow is sync with the current transcript, for responses that must come after an event.
 func (s *session) syncNow() error {
+	c := s.c
 	_, err := s.sync(func(fn func(*transcript.Transcript)) error {
-		return s.c.s.gw.ViewTranscript(s.c.ctx, s.c.principal(), s.conversation, func(t *transcript.Transcript) bool { fn(t); return true })
+		return c.s.gw.ViewTranscript(c.ctx, c.principal(), s.conversation, func(t *transcript.Transcript) bool { fn(t); return true })
 	})
 	return err
 }
@@ -191,13 +192,13 @@ func (s *session) update(t *transcript.Transcript) (queue []queued) {
 			}
 		}
 	}
-	seen := map[string]bool{}
+	present := map[string]bool{}
 	for _, turn := range t.Turns {
 		r := s.runs[turn.ID]
 		if !turn.Independent() || r == nil && !turn.Unfinished() && (turn.EndSeq <= s.seq || isFirst) {
 			continue
 		}
-		seen[turn.ID] = true
+		present[turn.ID] = true
 		if r == nil {
 			r = newRun(s, t, turn)
 			s.runs[turn.ID] = r
@@ -211,8 +212,8 @@ func (s *session) update(t *transcript.Transcript) (queue []queued) {
 		}
 	}
 	for id, r := range s.runs {
-		if !seen[id] { // a truncate has removed it
-			queue = append(queue, r.removed()...)
+		if !present[id] { // a truncate has removed it
+			queue = append(queue, r.removalEvents()...)
 			delete(s.runs, id)
 		}
 	}

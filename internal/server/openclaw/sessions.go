@@ -55,15 +55,17 @@ func (c *connection) emptyRow(k sessionKey, id string) sessionRow {
 	return sessionRow{Key: k.full, Kind: "direct", AgentID: k.agent, SessionID: id, ActiveRunIDs: []string{}, ModelProvider: provider, Model: k.agent}
 }
 
+// listParams are the parameters of sessions.list.
 type listParams struct {
 	Limit   int    `json:"limit"`
 	Offset  int    `json:"offset"`
 	Search  string `json:"search"`
 	AgentID string `json:"agentId"`
-	// Sessions of agents that another session started, of which there are none.
+	// The client wants the sessions that this one has started. Leat has no such sessions.
 	SpawnedBy string `json:"spawnedBy"`
 }
 
+// listPayload is the response to sessions.list. Without defaults, the Control UI fails.
 type listPayload struct {
 	TS         int64        `json:"ts"`
 	Path       string       `json:"path"`
@@ -75,6 +77,7 @@ type listPayload struct {
 	Sessions   []sessionRow `json:"sessions"`
 }
 
+// listDefaults names the model of new sessions.
 type listDefaults struct {
 	ModelProvider string `json:"modelProvider"`
 	Model         string `json:"model"`
@@ -82,7 +85,7 @@ type listDefaults struct {
 
 // listSessions answers sessions.list.
 func (c *connection) listSessions(p *listParams) (any, error) {
-	all, err := c.summaries()
+	summaries, err := c.summaries()
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +95,8 @@ func (c *connection) listSessions(p *listParams) (any, error) {
 		agent = c.agentName(p.AgentID)
 	}
 	rows := []sessionRow{}
-	for i := range all {
-		row := c.row(&all[i])
+	for i := range summaries {
+		row := c.row(&summaries[i])
 		isFound := search == "" || strings.Contains(strings.ToLower(row.Key+"\n"+row.DisplayName), search)
 		if isFound && p.SpawnedBy == "" && (agent == "" || row.AgentID == agent) {
 			rows = append(rows, row)
@@ -115,20 +118,20 @@ func (c *connection) listSessions(p *listParams) (any, error) {
 }
 
 // summaries returns the conversations of the principal and those that are shared with it, newest first.
-func (c *connection) summaries() (all []journal.Summary, err error) {
+func (c *connection) summaries() (list []journal.Summary, err error) {
 	var before *journal.Summary
-	for len(all) < maxListed {
+	for len(list) < maxListed {
 		page, err := c.s.gw.List(c.ctx, c.principal(), before, listPage)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, page...)
+		list = append(list, page...)
 		if len(page) < listPage {
 			break
 		}
 		before = &page[len(page)-1]
 	}
-	return all, nil
+	return list, nil
 }
 
 // keyParams name a session. Methods call the key differently.
@@ -170,6 +173,7 @@ func (c *connection) describeSession(p *keyParams) (any, error) {
 	return map[string]any{"session": row}, nil
 }
 
+// createParams are the parameters of sessions.create.
 type createParams struct {
 	Key     string `json:"key"`
 	AgentID string `json:"agentId"`
@@ -321,10 +325,10 @@ func (c *connection) unsubscribeMessages(p *keyParams) (any, error) {
 
 // setMessages says whether the client gets the messages of a session, which it may not have begun yet.
 func (c *connection) setMessages(k sessionKey, has bool) {
-	if has && len(c.wanted) < maxSessions {
-		c.wanted[k.full] = true
+	if has && len(c.subscriptions) < maxSessions {
+		c.subscriptions[k.full] = true
 	} else {
-		delete(c.wanted, k.full)
+		delete(c.subscriptions, k.full)
 	}
 	if s := c.sessions[k.full]; s != nil {
 		s.mu.Lock()
@@ -364,7 +368,7 @@ func (c *connection) followList(positions *gateway.Positions) {
 			}
 		}
 		for _, id := range positions.Take() {
-			s, err := c.read(c.ctx, id, false)
+			s, err := c.lookUp(c.ctx, id, false)
 			if err != nil || s == nil {
 				continue // it was deleted, or the client finds the fault with its next request
 			}
