@@ -44,6 +44,7 @@ func init() {
 		"sessions.messages.subscribe":   on((*connection).subscribeMessages),
 		"sessions.messages.unsubscribe": on((*connection).unsubscribeMessages),
 		"sessions.patch":                on((*connection).patchSession),
+		"sessions.resolve":              on((*connection).resolveSession),
 		"sessions.reset":                on((*connection).resetSession),
 		"sessions.subscribe":            on((*connection).subscribeSessions),
 		"sessions.unsubscribe":          on((*connection).unsubscribeSessions),

@@ -49,6 +49,15 @@ func TestSessions(t *testing.T) {
 	if got := c.call("sessions.describe", map[string]any{"key": key}); got["session"] != nil {
 		t.Errorf("deleted, and described as %v", got)
 	}
+	for _, p := range []map[string]any{{"key": "agent:max:notes"}, {"reference": map[string]any{"key": "agent:max:notes"}}, {"label": "My notes"}, {"sessionId": row["sessionId"]}} {
+		if got := c.call("sessions.resolve", p); got["ok"] != true || got["key"] != "agent:Max:notes" {
+			t.Errorf("resolve %v: %v", p, got)
+		}
+	}
+	if got := c.call("sessions.resolve", map[string]any{"shortId": "none", "allowMissing": true}); got["ok"] != false {
+		t.Errorf("resolve of an unknown session: %v", got)
+	}
+	c.refused("sessions.resolve", map[string]any{"key": "agent:max:none"})
 	c.refused("sessions.delete", map[string]any{"key": "main"})
 	c.refused("sessions.patch", map[string]any{"key": "agent:eliza:none", "label": "x"})
 	c.refused("chat.send", map[string]any{"sessionKey": "agent:nobody:x", "message": "x", "idempotencyKey": "r3"})

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
 
 const facts = JSON.parse(process.env.FACTS);
-const limit = 90_000;
+const limit = Number(process.env.LIMIT ?? 90_000);
 
 let browser;
 before(async () => {
@@ -23,7 +23,9 @@ async function open(session) {
   page.closes = 0;
   page.on("pageerror", (e) => page.faults.push(String(e)));
   page.on("websocket", (ws) => ws.on("close", () => page.closes++));
-  await page.goto(`${facts.url}/openclaw/chat?session=${encodeURIComponent(`agent:demo:${session}`)}#token=${facts.token}`);
+  const headers = { "Content-Type": "application/json", Authorization: `Bearer ${facts.token}` };
+  await fetch(`${facts.url}/api/conversations`, { method: "POST", headers, body: JSON.stringify({ id: session, agent: "demo" }) }); // or it exists
+  await page.goto(`${facts.url}/openclaw/chat/demo/${session}#token=${facts.token}`);
   await composer(page).waitFor();
   return page;
 }
@@ -40,9 +42,8 @@ const says = (page, text) => page.getByText(text).last().waitFor({ timeout: limi
 
 /** The turns of a session, from Leat's own API. */
 async function log(session) {
-  const { conversations } = await (await fetch(`${facts.url}/api/conversations`)).json();
-  const { id } = conversations.find((c) => c.metadata?.openclaw_key === `agent:demo:${session}`);
-  return (await (await fetch(`${facts.url}/api/conversations/${id}/transcript`)).json()).transcript;
+  const headers = { Authorization: `Bearer ${facts.token}` };
+  return (await (await fetch(`${facts.url}/api/conversations/${session}/transcript`, { headers })).json()).transcript;
 }
 
 /** Waits for the end of the newest turn of a session. */
