@@ -34,7 +34,8 @@ func rowsOf(t *transcript.Transcript, inFlight string) (rows []message) {
 
 // userRow returns the row of a message of the user. Its key tells the client which of its messages it is.
 func userRow(m *transcript.Message) message {
-	row := message{Role: "user", Content: contentOf(m), Timestamp: m.At, Meta: &rowMeta{ID: m.ID, Seq: m.Seq, RunID: runOfMessage(m)}}
+	row := message{Role: "user", Content: contentOf(m), Timestamp: m.At, Meta: metaOf(m, 0)}
+	row.Meta.RunID = runOfMessage(m)
 	if m.Source == source {
 		row.IdempotencyKey = m.ID + ":user"
 	}
@@ -65,7 +66,7 @@ func answerRows(m *transcript.Message) (rows []message) {
 	piece := func() *message {
 		if current < 0 {
 			current = len(rows)
-			rows = append(rows, message{Role: "assistant", Content: []block{}, Timestamp: m.At, Meta: &rowMeta{ID: rowID(m, len(rows)), Seq: m.Seq}})
+			rows = append(rows, message{Role: "assistant", Content: []block{}, Timestamp: m.At, Meta: metaOf(m, len(rows))})
 		}
 		return &rows[current]
 	}
@@ -93,7 +94,7 @@ func answerRows(m *transcript.Message) (rows []message) {
 			isError := p.State == event.PartFailed || p.State == event.PartDenied
 			rows = append(rows, message{
 				Role: "toolResult", ToolCallID: callID(m, p), ToolName: name, Content: []block{textBlock(outputOf(p))}, IsError: &isError,
-				Timestamp: cmp.Or(p.EndAt, p.At), Meta: &rowMeta{ID: rowID(m, len(rows)), Seq: m.Seq},
+				Timestamp: cmp.Or(p.EndAt, p.At), Meta: metaOf(m, len(rows)),
 			})
 			current = -1
 		}
@@ -101,12 +102,17 @@ func answerRows(m *transcript.Message) (rows []message) {
 	return rows
 }
 
-// rowID returns the id of a row. The first one of a message has the message's.
-func rowID(m *transcript.Message, n int) string {
-	if n == 0 {
-		return m.ID
+// rowsPerMessage is how many rows of a message have numbers of their own.
+const rowsPerMessage = 1000
+
+// metaOf returns what identifies the n-th row of a message. The first one has the id of the message. The numbers ascend over all rows and don't
+// depend on which of them a client has.
+func metaOf(m *transcript.Message, n int) *rowMeta {
+	meta := &rowMeta{ID: m.ID, Seq: m.Seq*rowsPerMessage + int64(min(n, rowsPerMessage-1))}
+	if n > 0 {
+		meta.ID += "." + strconv.Itoa(n)
 	}
-	return m.ID + "." + strconv.Itoa(n)
+	return meta
 }
 
 // finishRows adds to rows what their turn is known for.

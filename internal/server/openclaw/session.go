@@ -240,7 +240,7 @@ func (s *session) messageEvent(t *transcript.Transcript, m *transcript.Message) 
 	row := userRow(m)
 	active := activeRuns(t)
 	return queued{name: "session.message", payload: sessionMessage{
-		s.key.full, s.key.agent, s.conversation, &row, m.ID, m.Seq, runOfMessage(m), len(active) > 0, active, m.At,
+		s.key.full, s.key.agent, s.conversation, &row, m.ID, row.Meta.Seq, runOfMessage(m), len(active) > 0, active, m.At,
 	}}
 }
 
