@@ -94,6 +94,10 @@ var decided = map[string]decision{
 	"GET /v1/models":            {sight: common},
 	"GET /v1/models/{model...}": {sight: common},
 
+	// OpenClaw's clients. The socket takes the token in its first frame; TestPrincipals of server/openclaw checks whose sessions a client sees.
+	"GET /openclaw":           {sight: open},
+	"GET /openclaw/{file...}": {sight: open},
+
 	// Files.
 	"GET /api/conversations/{id}/files/{media}": {sight: own},
 	"POST /api/conversations/{id}/files":        {sight: own, query: "?name=x.txt", body: "x"},

@@ -89,7 +89,9 @@ func answerRows(m *transcript.Message) (rows []message) {
 				row.Content = append(row.Content, mediaBlock(p.Media))
 			}
 		case event.KindTool:
+			current = -1 // the text before a call is a separate row
 			row, name := piece(), cmp.Or(p.Name, "tool")
+			row.StopReason = "toolUse"
 			row.Content = append(row.Content, block{Type: "toolCall", ID: callID(m, p), Name: name, Arguments: argumentsOf(p)})
 			isError := p.State == event.PartFailed || p.State == event.PartDenied
 			rows = append(rows, message{
