@@ -70,7 +70,7 @@ func TestTurn(t *testing.T) {
 			t.Errorf("row %v", row)
 		}
 	}
-	if got := strings.Join(rows, ","); got != "user text,assistant thinking,assistant text,assistant toolCall,toolResult text,assistant text" {
+	if got := strings.Join(rows, ","); got != "user text,assistant thinking,assistant toolCall,toolResult text,assistant text" {
 		t.Errorf("rows %s", got)
 	}
 	if history["inFlightRun"] != nil || history["hasMore"] != false {

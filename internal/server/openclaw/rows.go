@@ -4,6 +4,7 @@ package openclaw
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/leat-dev/leat/event"
@@ -22,14 +23,60 @@ func rowsOf(t *transcript.Transcript, inFlight string) (rows []message) {
 				continue
 			}
 			from := len(rows)
-			rows = append(rows, answerRows(m)...)
-			isLast := i == len(t.Messages)-1 || t.Messages[i+1].Turn != m.Turn
+			answer := answerRows(m)
+			if turn != nil && !turn.Unfinished() && hasTools(t, turn.ID) {
+				answer = withoutText(answer)
+				if text := t.Visible(turn.ID); text != "" && isLastOf(t, i) {
+					answer = append(answer, message{
+						Role: "assistant", Content: []block{textBlock(text)}, Timestamp: m.At, Meta: metaOf(m, rowsPerMessage-1),
+					})
+				}
+			}
+			rows = append(rows, answer...)
 			if turn != nil {
-				finishRows(rows[from:], t, turn, isLast)
+				finishRows(rows[from:], t, turn, isLastOf(t, i))
 			}
 		}
 	}
 	return rows
+}
+
+// hasTools reports whether an answer has calls of tools.
+func hasTools(t *transcript.Transcript, turn string) bool {
+	for _, m := range t.Messages {
+		for _, p := range m.Parts {
+			if m.Turn == turn && p.Kind == event.KindTool {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isLastOf reports whether no later message belongs to the turn of a message.
+func isLastOf(t *transcript.Transcript, i int) bool {
+	for _, m := range t.Messages[i+1:] {
+		if m.Turn == t.Messages[i].Turn {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutText removes the texts of an answer with tools, which are one row after them: the Control UI shows that answer twice unless the text of
+// a row equals that of the final event.
+func withoutText(rows []message) []message {
+	result := rows[:0]
+	for _, row := range rows {
+		if row.Role == "assistant" {
+			row.Content = slices.DeleteFunc(row.Content, func(b block) bool { return b.Type == "text" })
+			if len(row.Content) == 0 {
+				continue
+			}
+		}
+		result = append(result, row)
+	}
+	return result
 }
 
 // userRow returns the row of a message of the user. Its key tells the client which of its messages it is.
@@ -89,9 +136,7 @@ func answerRows(m *transcript.Message) (rows []message) {
 				row.Content = append(row.Content, mediaBlock(p.Media))
 			}
 		case event.KindTool:
-			current = -1 // the text before a call is a separate row
 			row, name := piece(), cmp.Or(p.Name, "tool")
-			row.StopReason = "toolUse"
 			row.Content = append(row.Content, block{Type: "toolCall", ID: callID(m, p), Name: name, Arguments: argumentsOf(p)})
 			isError := p.State == event.PartFailed || p.State == event.PartDenied
 			rows = append(rows, message{
