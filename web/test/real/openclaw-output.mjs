@@ -30,7 +30,7 @@ async function open(session) {
   return page;
 }
 
-const composer = (page) => page.locator("textarea[placeholder^='Message']:visible").first();
+const composer = (page) => page.locator("textarea[placeholder]:visible").first();
 
 async function ask(page, text) {
   await composer(page).fill(text);
