@@ -30,7 +30,8 @@ var errSilent = errors.New("openclaw: no connect request in time")
 
 // refusal is the end of a connection whose first frame was refused.
 type refusal struct {
-	id    string // of the request; may be empty
+	// Of the request; may be empty.
+	id    string
 	fault *fault
 	code  websocket.StatusCode
 }

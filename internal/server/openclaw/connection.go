@@ -21,26 +21,35 @@ import (
 
 // connection is one client.
 type connection struct {
-	s         *surface
-	conn      *socket.Conn
-	ctx       context.Context // the connection's
+	s    *surface
+	conn *socket.Conn
+	// The connection's.
+	ctx       context.Context
 	handshake server.Handshake
 	identity  atomic.Pointer[server.Identity]
-	isLocal   bool // the client is on this machine
+	// The client is on this machine.
+	isLocal   bool
 	nonce, id string
 	// The client appends what is new to what it has and ignores replacements, as the ACP bridge does.
 	isAppending bool
-	metrics     *server.Viewer // nil before the greeting
+	// Nil before the greeting.
+	metrics *server.Viewer
 
 	requests chan request
 	// Only the goroutine of the requests uses these.
-	sessions      map[string]*session // by key
-	positions     *gateway.Positions  // nil if the client doesn't follow the list of sessions
-	uses          int64               // of sessions
-	subscriptions map[string]bool     // keys of the sessions whose messages the client wants
+	// By key.
+	sessions map[string]*session
+	// Nil if the client doesn't follow the list of sessions.
+	positions *gateway.Positions
+	// Of sessions.
+	uses int64
+	// Keys of the sessions whose messages the client wants.
+	subscriptions map[string]bool
 
-	mu  sync.Mutex // until an event is written, so that events have their order
-	seq int64      // of the last event
+	// Until an event is written, so that events have their order.
+	mu sync.Mutex
+	// Of the last event.
+	seq int64
 }
 
 var _ socket.Handler = (*connection)(nil)

@@ -30,7 +30,8 @@ type notice struct {
 	Type    string `json:"type"`
 	Event   string `json:"event"`
 	Payload any    `json:"payload"`
-	Seq     int64  `json:"seq,omitempty"` // of the connection
+	// Of the connection.
+	Seq int64 `json:"seq,omitempty"`
 }
 
 // fault is an error of the protocol.
@@ -50,10 +51,11 @@ const (
 
 // chatEvent is the payload of a chat event.
 type chatEvent struct {
-	RunID        string   `json:"runId"`
-	SessionKey   string   `json:"sessionKey"`
-	AgentID      string   `json:"agentId"`
-	Seq          int64    `json:"seq"` // of the run
+	RunID      string `json:"runId"`
+	SessionKey string `json:"sessionKey"`
+	AgentID    string `json:"agentId"`
+	// Of the run.
+	Seq          int64    `json:"seq"`
 	State        string   `json:"state"`
 	DeltaText    *string  `json:"deltaText,omitempty"`
 	Replace      bool     `json:"replace,omitempty"`
@@ -72,8 +74,9 @@ type agentEvent struct {
 	SessionID  string `json:"sessionId"`
 	Stream     string `json:"stream"`
 	Data       any    `json:"data"`
-	Seq        int64  `json:"seq"` // of the run
-	TS         int64  `json:"ts"`
+	// Of the run.
+	Seq int64 `json:"seq"`
+	TS  int64 `json:"ts"`
 }
 
 // textData is the content of an agent event for text or reasoning. Text is the whole text so far.

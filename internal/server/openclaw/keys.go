@@ -36,7 +36,8 @@ const (
 
 // sessionKey is a parsed key.
 type sessionKey struct {
-	full  string // "agent:AGENT:NAME"
+	// "agent:AGENT:NAME".
+	full  string
 	agent string
 	name  string
 }

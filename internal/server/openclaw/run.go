@@ -16,14 +16,17 @@ type run struct {
 	s        *session
 	id, turn string
 	firstSeq int64
-	seq      int64 // of its last event
-	isBegun  bool
-	isEnded  bool
+	// Of its last event.
+	seq     int64
+	isBegun bool
+	isEnded bool
 
-	text     string // the visible text
+	// The visible text.
+	text     string
 	thinking string
 	parts    map[string]*sentPart
-	requests map[string]event.RequestKind // the open ones
+	// The open ones.
+	requests map[string]event.RequestKind
 
 	// Only during update.
 	t     *transcript.Transcript
@@ -32,8 +35,9 @@ type run struct {
 
 // sentPart is what a client has of a part.
 type sentPart struct {
-	text             string
-	isBegun, isEnded bool // of a tool
+	text string
+	// Of a tool.
+	isBegun, isEnded bool
 }
 
 func newRun(s *session, t *transcript.Transcript, turn *transcript.Turn) *run {

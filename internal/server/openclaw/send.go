@@ -30,7 +30,8 @@ type attachment struct {
 	Type     string `json:"type"`
 	MIMEType string `json:"mimeType"`
 	FileName string `json:"fileName"`
-	Content  string `json:"content"` // base64, or a data URL
+	// Base64, or a data URL.
+	Content string `json:"content"`
 }
 
 // sendAck is the response to chat.send.

@@ -27,14 +27,16 @@ type session struct {
 	// Of the request that used it last; only the goroutine of the requests uses it.
 	lastUse int64
 
-	mu sync.Mutex // until events are written
+	// Until events are written.
+	mu sync.Mutex
 	// The client gets session.message.
 	hasMessages bool
 	// Its goroutine has ended, because the conversation is gone or the principal may no longer read it.
 	isEnded bool
 	// Up to this seq of the log the client has everything.
-	seq  int64
-	runs map[string]*run // the unfinished ones, by turn
+	seq int64
+	// The unfinished ones, by turn.
+	runs map[string]*run
 }
 
 // openSession returns the locked session of a conversation, and whether it is new. A new session has to be started with begin.
@@ -175,7 +177,8 @@ func (s *session) syncNow() error {
 type queued struct {
 	name    string
 	payload any
-	size    int // of the text in it
+	// Of the text in it.
+	size int
 }
 
 // update returns the events for what has changed since the last call. s must be locked. It is fast, because a view of a transcript blocks
