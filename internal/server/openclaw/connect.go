@@ -40,41 +40,53 @@ func (r *refusal) Error() string { return "openclaw: " + r.fault.Message }
 
 // connectParams are the parameters of connect. Others are ignored.
 type connectParams struct {
+	// The oldest version that the client speaks.
 	MinProtocol int `json:"minProtocol"`
+	// The newest version that the client speaks.
 	MaxProtocol int `json:"maxProtocol"`
 	Client      struct {
-		ID           string `json:"id"`
+		// Identifies it to clients.
+		ID string `json:"id"`
+		// Of the program, for people.
 		Version      string `json:"version"`
 		Platform     string `json:"platform"`
 		Mode         string `json:"mode"`
 		DeviceFamily string `json:"deviceFamily"`
 	} `json:"client"`
-	Role   string   `json:"role"`
+	// One of user, assistant and toolResult.
+	Role string `json:"role"`
+	// What the client asks for. The token decides what it may do.
 	Scopes []string `json:"scopes"`
 	Auth   struct {
 		Token       string `json:"token"`
 		Password    string `json:"password"`
 		DeviceToken string `json:"deviceToken"`
 	} `json:"auth"`
+	// Nil if the client has no device.
 	Device *device `json:"device"`
 }
 
 // hello is the response to connect. It has no device token: a client would store it and send it in place of its token.
 type hello struct {
+	// Which kind of frame or block it is.
 	Type     string `json:"type"`
 	Protocol int    `json:"protocol"`
 	Server   struct {
+		// Of the program, for people.
 		Version string `json:"version"`
 		ConnID  string `json:"connId"`
 		BootID  string `json:"bootId"`
 	} `json:"server"`
 	Features struct {
 		Methods []string `json:"methods"`
-		Events  []string `json:"events"`
+		// The events of its tools so far.
+		Events []string `json:"events"`
 	} `json:"features"`
 	Snapshot helloSnapshot `json:"snapshot"`
 	Auth     struct {
-		Role   string   `json:"role"`
+		// One of user, assistant and toolResult.
+		Role string `json:"role"`
+		// What the client asks for. The token decides what it may do.
 		Scopes []string `json:"scopes"`
 	} `json:"auth"`
 	Policy policy `json:"policy"`
@@ -82,39 +94,56 @@ type hello struct {
 
 // helloSnapshot is the state of the gateway. Leat has neither presence nor a health report, so both are empty.
 type helloSnapshot struct {
-	Presence     []any          `json:"presence"`
-	Health       map[string]any `json:"health"`
+	// Always empty.
+	Presence []any `json:"presence"`
+	// Always empty.
+	Health map[string]any `json:"health"`
+	// Never changes, because the state is empty.
 	StateVersion map[string]int `json:"stateVersion"`
-	UptimeMS     int64          `json:"uptimeMs"`
-	Defaults     defaults       `json:"sessionDefaults"`
+	// Of this process.
+	UptimeMS int64 `json:"uptimeMs"`
+	// Which session to open.
+	Defaults defaults `json:"sessionDefaults"`
 }
 
 // defaults names the session that clients open first.
 type defaults struct {
+	// The agent of sessions that name none.
 	Agent string `json:"defaultAgentId"`
-	Key   string `json:"mainKey"`
-	Main  string `json:"mainSessionKey"`
+	// The name of the main session.
+	Key string `json:"mainKey"`
+	// The whole key of the main session.
+	Main string `json:"mainSessionKey"`
+	// Each user has a main session.
 	Scope string `json:"scope"`
 }
 
 // policy has the limits that clients observe.
 type policy struct {
-	MaxPayload       int64       `json:"maxPayload"`
-	MaxBufferedBytes int64       `json:"maxBufferedBytes"`
-	TickIntervalMS   int64       `json:"tickIntervalMs"`
-	Attachments      attachments `json:"attachments"`
+	// The size of the largest request in bytes.
+	MaxPayload int64 `json:"maxPayload"`
+	// How much may wait for the client.
+	MaxBufferedBytes int64 `json:"maxBufferedBytes"`
+	// How often a tick comes.
+	TickIntervalMS int64 `json:"tickIntervalMs"`
+	// Limits for, or content of, files.
+	Attachments attachments `json:"attachments"`
 }
 
 // attachments has the limits for the files of a message, before their encoding.
 type attachments struct {
-	MaxBytes      int64 `json:"maxBytes"`
+	// The limit in bytes.
+	MaxBytes int64 `json:"maxBytes"`
+	// The limit for a picture in bytes.
 	MaxImageBytes int64 `json:"maxImageBytes"`
 }
 
 // connect sends the challenge, waits for the client's first frame and authenticates the client.
 func (c *connection) connect() (*hello, string, error) {
 	err := c.send("connect.challenge", struct {
-		Nonce        string   `json:"nonce"`
+		// That of the challenge.
+		Nonce string `json:"nonce"`
+		// Epoch milliseconds.
 		TS           int64    `json:"ts"`
 		Capabilities []string `json:"capabilities"`
 	}{c.nonce, time.Now().UnixMilli(), []string{}})

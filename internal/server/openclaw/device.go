@@ -11,11 +11,16 @@ import (
 
 // device is the identity of a client's device, with its signature of the challenge.
 type device struct {
-	ID        string `json:"id"`
+	// Identifies it to clients.
+	ID string `json:"id"`
+	// In base64url, without padding.
 	PublicKey string `json:"publicKey"`
+	// In base64url, without padding.
 	Signature string `json:"signature"`
-	SignedAt  int64  `json:"signedAt"`
-	Nonce     string `json:"nonce"`
+	// Epoch milliseconds; part of what is signed.
+	SignedAt int64 `json:"signedAt"`
+	// That of the challenge.
+	Nonce string `json:"nonce"`
 }
 
 // isProven reports whether the device has signed what the client claims about itself, and this connection's challenge.

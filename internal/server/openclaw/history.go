@@ -22,34 +22,52 @@ const (
 
 // historyParams are the parameters of chat.startup and chat.history.
 type historyParams struct {
+	// The session, under the key that the client uses.
 	SessionKey string `json:"sessionKey"`
-	AgentID    string `json:"agentId"`
-	Limit      int    `json:"limit"`
-	MaxBytes   int    `json:"maxBytes"`
-	Offset     int    `json:"offset"`
+	// The agent of the session.
+	AgentID string `json:"agentId"`
+	// How many entries the client wants; 0 is the default.
+	Limit int `json:"limit"`
+	// The limit in bytes.
+	MaxBytes int `json:"maxBytes"`
+	// How many entries to skip.
+	Offset int `json:"offset"`
 }
 
 // historyPage is the response. The newest row is the last one, and offset counts from it.
 type historyPage struct {
-	SessionKey    string       `json:"sessionKey"`
-	SessionID     string       `json:"sessionId"`
-	Messages      []message    `json:"messages"`
-	HasMore       bool         `json:"hasMore"`
-	NextOffset    *int         `json:"nextOffset,omitempty"`
-	TotalMessages *int         `json:"totalMessages,omitempty"`
-	SessionInfo   *sessionRow  `json:"sessionInfo"`
-	InFlight      *inFlightRun `json:"inFlightRun,omitempty"`
+	// The session, under the key that the client uses.
+	SessionKey string `json:"sessionKey"`
+	// The id of the conversation.
+	SessionID string `json:"sessionId"`
+	// The rows, oldest first.
+	Messages []message `json:"messages"`
+	// There are further entries.
+	HasMore bool `json:"hasMore"`
+	// Where the next page begins.
+	NextOffset *int `json:"nextOffset,omitempty"`
+	// Known only at the beginning of the conversation.
+	TotalMessages *int `json:"totalMessages,omitempty"`
+	// The row of the session in a list.
+	SessionInfo *sessionRow `json:"sessionInfo"`
+	// Nil if nothing runs.
+	InFlight *inFlightRun `json:"inFlightRun,omitempty"`
 
 	offset int
 }
 
 // inFlightRun is the unfinished run of a session, with the events that a client needs to show it.
 type inFlightRun struct {
-	RunID     string       `json:"runId"`
-	Text      string       `json:"text"`
-	StartedAt int64        `json:"startedAt"`
-	Events    []agentEvent `json:"events"`
-	Abortable bool         `json:"sessionAbortable"`
+	// The run that the frame is about.
+	RunID string `json:"runId"`
+	// The content of a block or an item.
+	Text string `json:"text"`
+	// Epoch milliseconds; 0 if it has not started.
+	StartedAt int64 `json:"startedAt"`
+	// The events of its tools so far.
+	Events []agentEvent `json:"events"`
+	// The client may stop it.
+	Abortable bool `json:"sessionAbortable"`
 }
 
 // history answers chat.startup and chat.history. From the transcript in its response on, the client gets events.

@@ -35,44 +35,69 @@ const (
 // approval is an approval as clients get it: one of a plugin, which has a prompt and not a command, and is the only kind that the terminal
 // interface shows.
 type approval struct {
+	// Identifies it to clients.
 	ID      string `json:"id"`
 	Request struct {
-		Title       string   `json:"title"`
-		Description string   `json:"description"`
-		Tool        string   `json:"toolName,omitempty"`
-		AgentID     string   `json:"agentId"`
-		SessionKey  string   `json:"sessionKey"`
-		RunID       string   `json:"runId"`
-		ToolCallID  string   `json:"toolCallId,omitempty"`
-		Allowed     []string `json:"allowedDecisions"`
+		// What it is about, in one line.
+		Title string `json:"title"`
+		// What the agent asks.
+		Description string `json:"description"`
+		// The name of the tool, of a result or a request.
+		Tool string `json:"toolName,omitempty"`
+		// The agent of the session.
+		AgentID string `json:"agentId"`
+		// The session, under the key that the client uses.
+		SessionKey string `json:"sessionKey"`
+		// The run that the frame is about.
+		RunID string `json:"runId"`
+		// Connects a call with its result.
+		ToolCallID string `json:"toolCallId,omitempty"`
+		// What a person may choose.
+		Allowed []string `json:"allowedDecisions"`
 	} `json:"request"`
+	// Epoch milliseconds.
 	CreatedAt int64 `json:"createdAtMs"`
+	// When clients stop showing it.
 	ExpiresAt int64 `json:"expiresAtMs"`
 }
 
 // question is a question as clients get it.
 type question struct {
-	ID         string         `json:"id"`
-	Questions  []questionItem `json:"questions"`
-	AgentID    string         `json:"agentId"`
-	SessionKey string         `json:"sessionKey"`
-	RunID      string         `json:"runId"`
-	CreatedAt  int64          `json:"createdAtMs"`
-	ExpiresAt  int64          `json:"expiresAtMs"`
-	Status     string         `json:"status"`
+	// Identifies it to clients.
+	ID string `json:"id"`
+	// Exactly one.
+	Questions []questionItem `json:"questions"`
+	// The agent of the session.
+	AgentID string `json:"agentId"`
+	// The session, under the key that the client uses.
+	SessionKey string `json:"sessionKey"`
+	// The run that the frame is about.
+	RunID string `json:"runId"`
+	// Epoch milliseconds.
+	CreatedAt int64 `json:"createdAtMs"`
+	// When clients stop showing it.
+	ExpiresAt int64 `json:"expiresAtMs"`
+	// Absent unless clients have to tell states apart.
+	Status string `json:"status"`
 }
 
 // questionItem is the only question of a question.
 type questionItem struct {
-	ID       string           `json:"questionId"`
-	Header   string           `json:"header"`
-	Question string           `json:"question"`
-	Options  []questionOption `json:"options"`
-	IsOther  bool             `json:"isOther"`
+	// Names the question in the answer.
+	ID string `json:"questionId"`
+	// Always empty.
+	Header string `json:"header"`
+	// What the agent asks.
+	Question string `json:"question"`
+	// The answers to choose from; may be empty.
+	Options []questionOption `json:"options"`
+	// A free text is possible too.
+	IsOther bool `json:"isOther"`
 }
 
 // questionOption is one of the answers that a question offers.
 type questionOption struct {
+	// The title again, under the name that can be changed.
 	Label string `json:"label"`
 }
 
@@ -208,6 +233,7 @@ func (c *connection) listQuestions(_ *struct{}) (any, error) {
 
 // idParams name a request.
 type idParams struct {
+	// Identifies it to clients.
 	ID string `json:"id"`
 }
 
@@ -227,7 +253,9 @@ func (c *connection) getQuestion(p *idParams) (any, error) {
 
 // approvalParams are the parameters of plugin.approval.resolve.
 type approvalParams struct {
-	ID       string `json:"id"`
+	// Identifies it to clients.
+	ID string `json:"id"`
+	// One of the allowed decisions.
 	Decision string `json:"decision"`
 }
 
@@ -257,9 +285,12 @@ func (c *connection) resolveApproval(p *approvalParams) (any, error) {
 
 // questionParams are the parameters of question.resolve.
 type questionParams struct {
-	ID      string `json:"id"`
-	Cancel  bool   `json:"cancel"`
+	// Identifies it to clients.
+	ID string `json:"id"`
+	// The user does not want to answer.
+	Cancel  bool `json:"cancel"`
 	Answers *struct {
+		// By the id of the question.
 		Answers map[string][]string `json:"answers"`
 	} `json:"answers"`
 }

@@ -7,15 +7,22 @@ import (
 
 // resolveParams name a session by its key, as a reference in an address, by its id, or by the beginning of its id.
 type resolveParams struct {
+	// The key of the session.
 	Key       string `json:"key"`
 	Reference struct {
+		// The key of the session.
 		Key string `json:"key"`
 	} `json:"reference"`
-	SessionID    string `json:"sessionId"`
-	ShortID      string `json:"shortId"`
-	Label        string `json:"label"`
-	AgentID      string `json:"agentId"`
-	AllowMissing bool   `json:"allowMissing"`
+	// The id of the conversation.
+	SessionID string `json:"sessionId"`
+	// The beginning of the id or of the name.
+	ShortID string `json:"shortId"`
+	// The title again, under the name that can be changed.
+	Label string `json:"label"`
+	// The agent of the session.
+	AgentID string `json:"agentId"`
+	// An unknown session is not an error.
+	AllowMissing bool `json:"allowMissing"`
 }
 
 // resolveSession answers sessions.resolve, with which the Control UI finds the session of its address.

@@ -18,17 +18,25 @@ import (
 
 // sendParams are the parameters of chat.send. Others, such as the level of thinking, are the agent's own business here.
 type sendParams struct {
-	SessionKey     string       `json:"sessionKey"`
-	AgentID        string       `json:"agentId"`
-	Message        string       `json:"message"`
-	IdempotencyKey string       `json:"idempotencyKey"`
-	Attachments    []attachment `json:"attachments"`
+	// The session, under the key that the client uses.
+	SessionKey string `json:"sessionKey"`
+	// The agent of the session.
+	AgentID string `json:"agentId"`
+	// The whole text so far, so that a client may have missed earlier events.
+	Message string `json:"message"`
+	// The key of the request that sent it.
+	IdempotencyKey string `json:"idempotencyKey"`
+	// Limits for, or content of, files.
+	Attachments []attachment `json:"attachments"`
 }
 
 // attachment is a file in a message.
 type attachment struct {
-	Type     string `json:"type"`
+	// Which kind of frame or block it is.
+	Type string `json:"type"`
+	// The type of the file.
 	MIMEType string `json:"mimeType"`
+	// The name that the user gave the file.
 	FileName string `json:"fileName"`
 	// Base64, or a data URL.
 	Content string `json:"content"`
@@ -36,8 +44,11 @@ type attachment struct {
 
 // sendAck is the response to chat.send.
 type sendAck struct {
-	RunID   string `json:"runId"`
-	Status  string `json:"status"`
+	// The run that the frame is about.
+	RunID string `json:"runId"`
+	// Absent unless clients have to tell states apart.
+	Status string `json:"status"`
+	// For people.
 	Summary string `json:"summary,omitempty"`
 }
 
@@ -147,16 +158,22 @@ func (a *attachment) media() (*event.Media, error) {
 
 // abortParams are the parameters of chat.abort. Without a run, all runs of the session are stopped.
 type abortParams struct {
+	// The session, under the key that the client uses.
 	SessionKey string `json:"sessionKey"`
-	AgentID    string `json:"agentId"`
-	RunID      string `json:"runId"`
+	// The agent of the session.
+	AgentID string `json:"agentId"`
+	// The run that the frame is about.
+	RunID string `json:"runId"`
 }
 
 // abortAck is the response to chat.abort.
 type abortAck struct {
-	OK      bool     `json:"ok"`
-	Aborted bool     `json:"aborted"`
-	RunIDs  []string `json:"runIds"`
+	// The request succeeded.
+	OK bool `json:"ok"`
+	// A person stopped it.
+	Aborted bool `json:"aborted"`
+	// The runs that were stopped.
+	RunIDs []string `json:"runIds"`
 }
 
 // summary tells the user what a stop did.

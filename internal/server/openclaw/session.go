@@ -226,16 +226,26 @@ func (s *session) update(t *transcript.Transcript) (queue []queued) {
 
 // sessionMessage is the payload of session.message.
 type sessionMessage struct {
-	SessionKey   string   `json:"sessionKey"`
-	AgentID      string   `json:"agentId"`
-	SessionID    string   `json:"sessionId"`
-	Message      *message `json:"message,omitempty"`
-	MessageID    string   `json:"messageId,omitempty"`
-	MessageSeq   int64    `json:"messageSeq,omitempty"`
-	RunID        string   `json:"runId,omitempty"`
-	HasActiveRun bool     `json:"hasActiveRun"`
+	// The session, under the key that the client uses.
+	SessionKey string `json:"sessionKey"`
+	// The agent of the session.
+	AgentID string `json:"agentId"`
+	// The id of the conversation.
+	SessionID string `json:"sessionId"`
+	// The whole text so far, so that a client may have missed earlier events.
+	Message *message `json:"message,omitempty"`
+	// Of the message that was added; absent at the end of a run.
+	MessageID string `json:"messageId,omitempty"`
+	// The number of its row.
+	MessageSeq int64 `json:"messageSeq,omitempty"`
+	// The run that the frame is about.
+	RunID string `json:"runId,omitempty"`
+	// A run is queued, running or waiting.
+	HasActiveRun bool `json:"hasActiveRun"`
+	// Those runs, if they were looked up.
 	ActiveRunIDs []string `json:"activeRunIds"`
-	UpdatedAt    int64    `json:"updatedAt"`
+	// Epoch milliseconds.
+	UpdatedAt int64 `json:"updatedAt"`
 }
 
 // messageEvent reports a message of the user.

@@ -23,18 +23,30 @@ const (
 
 // sessionRow is a session in a list.
 type sessionRow struct {
-	Key           string   `json:"key"`
-	Kind          string   `json:"kind"`
-	AgentID       string   `json:"agentId"`
-	DisplayName   string   `json:"displayName,omitempty"`
-	Label         string   `json:"label,omitempty"`
-	UpdatedAt     int64    `json:"updatedAt"`
-	SessionID     string   `json:"sessionId"`
-	HasActiveRun  bool     `json:"hasActiveRun"`
-	ActiveRunIDs  []string `json:"activeRunIds,omitempty"`
-	Status        string   `json:"status,omitempty"`
-	ModelProvider string   `json:"modelProvider"`
-	Model         string   `json:"model"`
+	// The key of the session.
+	Key string `json:"key"`
+	// Always a conversation of one user with an agent.
+	Kind string `json:"kind"`
+	// The agent of the session.
+	AgentID string `json:"agentId"`
+	// The title of the conversation.
+	DisplayName string `json:"displayName,omitempty"`
+	// The title again, under the name that can be changed.
+	Label string `json:"label,omitempty"`
+	// Epoch milliseconds.
+	UpdatedAt int64 `json:"updatedAt"`
+	// The id of the conversation.
+	SessionID string `json:"sessionId"`
+	// A run is queued, running or waiting.
+	HasActiveRun bool `json:"hasActiveRun"`
+	// Those runs, if they were looked up.
+	ActiveRunIDs []string `json:"activeRunIds,omitempty"`
+	// Absent unless clients have to tell states apart.
+	Status string `json:"status,omitempty"`
+	// Always Leat.
+	ModelProvider string `json:"modelProvider"`
+	// The model that the agent reports, or the name of the agent.
+	Model string `json:"model"`
 }
 
 // row returns the row of a conversation.
@@ -57,9 +69,13 @@ func (c *connection) emptyRow(k sessionKey, id string) sessionRow {
 
 // listParams are the parameters of sessions.list.
 type listParams struct {
-	Limit   int    `json:"limit"`
-	Offset  int    `json:"offset"`
-	Search  string `json:"search"`
+	// How many entries the client wants; 0 is the default.
+	Limit int `json:"limit"`
+	// How many entries to skip.
+	Offset int `json:"offset"`
+	// A part of the title or the key.
+	Search string `json:"search"`
+	// The agent of the session.
 	AgentID string `json:"agentId"`
 	// The client wants the sessions that this one has started. Leat has no such sessions.
 	SpawnedBy string `json:"spawnedBy"`
@@ -67,20 +83,30 @@ type listParams struct {
 
 // listPayload is the response to sessions.list. Without defaults, the Control UI fails.
 type listPayload struct {
-	TS         int64        `json:"ts"`
-	Path       string       `json:"path"`
-	Count      int          `json:"count"`
-	TotalCount int          `json:"totalCount"`
-	HasMore    bool         `json:"hasMore"`
-	NextOffset *int         `json:"nextOffset"`
-	Defaults   listDefaults `json:"defaults"`
-	Sessions   []sessionRow `json:"sessions"`
+	// Epoch milliseconds.
+	TS int64 `json:"ts"`
+	// Where OpenClaw stores sessions; not a path here.
+	Path string `json:"path"`
+	// How many rows the response has.
+	Count int `json:"count"`
+	// How many rows there are.
+	TotalCount int `json:"totalCount"`
+	// There are further entries.
+	HasMore bool `json:"hasMore"`
+	// Where the next page begins.
+	NextOffset *int `json:"nextOffset"`
+	// Required by the Control UI.
+	Defaults listDefaults `json:"defaults"`
+	// Newest first.
+	Sessions []sessionRow `json:"sessions"`
 }
 
 // listDefaults names the model of new sessions.
 type listDefaults struct {
+	// Always Leat.
 	ModelProvider string `json:"modelProvider"`
-	Model         string `json:"model"`
+	// The model that the agent reports, or the name of the agent.
+	Model string `json:"model"`
 }
 
 // listSessions answers sessions.list.
@@ -136,9 +162,12 @@ func (c *connection) summaries() (list []journal.Summary, err error) {
 
 // keyParams name a session. Methods call the key differently.
 type keyParams struct {
-	Key        string `json:"key"`
+	// The key of the session.
+	Key string `json:"key"`
+	// The session, under the key that the client uses.
 	SessionKey string `json:"sessionKey"`
-	AgentID    string `json:"agentId"`
+	// The agent of the session.
+	AgentID string `json:"agentId"`
 }
 
 // parse returns the key, and the conversation if there is one.
@@ -175,9 +204,12 @@ func (c *connection) describeSession(p *keyParams) (any, error) {
 
 // createParams are the parameters of sessions.create.
 type createParams struct {
-	Key     string `json:"key"`
+	// The key of the session.
+	Key string `json:"key"`
+	// The agent of the session.
 	AgentID string `json:"agentId"`
-	Label   string `json:"label"`
+	// The title again, under the name that can be changed.
+	Label string `json:"label"`
 }
 
 // createSession answers sessions.create. Without a key, it makes a new conversation.
@@ -375,9 +407,12 @@ func (c *connection) followList(positions *gateway.Positions) {
 			row := c.row(s)
 			payload := struct {
 				sessionRow
+				// The session, under the key that the client uses.
 				SessionKey string `json:"sessionKey"`
-				Reason     string `json:"reason"`
-				TS         int64  `json:"ts"`
+				// Why it is so.
+				Reason string `json:"reason"`
+				// Epoch milliseconds.
+				TS int64 `json:"ts"`
 			}{row, row.Key, "update", time.Now().UnixMilli()}
 			if c.send("sessions.changed", payload) != nil {
 				return // the connection ends
