@@ -158,7 +158,7 @@ type lifecycle struct {
 	StartedAt int64 `json:"startedAt,omitempty"`
 	// Epoch milliseconds.
 	EndedAt int64 `json:"endedAt,omitempty"`
-	// Absent unless clients have to tell states apart.
+	// Set to cancelled if a person stopped it.
 	Status string `json:"status,omitempty"`
 	// A person stopped it.
 	Aborted bool `json:"aborted,omitempty"`
@@ -233,7 +233,7 @@ type block struct {
 	Name string `json:"name,omitempty"`
 	// The input of a call.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Where the file is.
+	// The address of the file.
 	URL string `json:"url,omitempty"`
 	// The type of the file.
 	MIMEType string `json:"mimeType,omitempty"`

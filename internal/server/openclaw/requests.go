@@ -77,7 +77,7 @@ type question struct {
 	CreatedAt int64 `json:"createdAtMs"`
 	// When clients stop showing it.
 	ExpiresAt int64 `json:"expiresAtMs"`
-	// Absent unless clients have to tell states apart.
+	// Always pending: closed questions are not listed.
 	Status string `json:"status"`
 }
 

@@ -46,7 +46,7 @@ type attachment struct {
 type sendAck struct {
 	// The run that the frame is about.
 	RunID string `json:"runId"`
-	// Absent unless clients have to tell states apart.
+	// Started, in_flight, ok or error.
 	Status string `json:"status"`
 	// For people.
 	Summary string `json:"summary,omitempty"`

@@ -41,7 +41,7 @@ type sessionRow struct {
 	HasActiveRun bool `json:"hasActiveRun"`
 	// Those runs, if they were looked up.
 	ActiveRunIDs []string `json:"activeRunIds,omitempty"`
-	// Absent unless clients have to tell states apart.
+	// Running, or absent.
 	Status string `json:"status,omitempty"`
 	// Always Leat.
 	ModelProvider string `json:"modelProvider"`

@@ -51,7 +51,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// output is Leat as a gateway, and where its clients are.
+// output is Leat as a gateway, with the programs that use it.
 type output struct {
 	node, script string
 	leat         *harness.Program
