@@ -47,7 +47,7 @@ async function log(session) {
 }
 
 /** Waits for the end of the newest turn of a session. */
-async function ended(session) {
+async function waitForEnd(session) {
   for (const end = Date.now() + limit; Date.now() < end; await new Promise((r) => setTimeout(r, 100))) {
     const { turns, messages } = await log(session);
     if (turns.at(-1)?.state === "ended") {
@@ -69,7 +69,7 @@ test("an answer with reasoning and tools, and the same after a reload", async ()
   const page = await open("plain");
   await ask(page, "what is 6*7");
   await says(page, "6*7 = 42");
-  const { turn, lines } = await ended("plain");
+  const { turn, lines } = await waitForEnd("plain");
   assert.equal(turn.outcome, "completed");
   await shows(page, [...lines, "what is 6*7"]);
   await picture(page, "plain");
@@ -83,7 +83,7 @@ test("an answer with reasoning and tools, and the same after a reload", async ()
 test("several tools at once, one of which fails", async () => {
   const page = await open("tools");
   await ask(page, "tools");
-  const { turn, lines } = await ended("tools");
+  const { turn, lines } = await waitForEnd("tools");
   assert.equal(turn.outcome, "completed");
   await shows(page, lines);
   await picture(page, "tools");
@@ -98,7 +98,7 @@ for (const [button, decision] of [["Allow once", "approve"], ["Deny", "deny"]]) 
     await choice.waitFor();
     await picture(page, session);
     await choice.click();
-    const { turn, lines } = await ended(session);
+    const { turn, lines } = await waitForEnd(session);
     assert.equal(turn.outcome, "completed");
     await shows(page, lines);
     await page.getByRole("button", { name: button }).waitFor({ state: "detached" });
@@ -109,7 +109,7 @@ for (const [button, decision] of [["Allow once", "approve"], ["Deny", "deny"]]) 
 test("a failed answer keeps its text and says why", async () => {
   const page = await open("error");
   await ask(page, "error");
-  const { turn } = await ended("error");
+  const { turn } = await waitForEnd("error");
   assert.equal(turn.outcome, "failed");
   await says(page, turn.error.message);
   await picture(page, "error");
@@ -120,7 +120,7 @@ test("stop", async () => {
   await ask(page, "long 2000");
   await page.waitForFunction(() => document.body.innerText.length > 600);
   await page.locator("button[aria-label*='Stop']:visible, button[title*='Stop']:visible").last().click();
-  const { turn } = await ended("stop");
+  const { turn } = await waitForEnd("stop");
   assert.equal(turn.outcome, "cancelled");
   await page.locator("button[aria-label*='Stop']:visible, button[title*='Stop']:visible").waitFor({ state: "detached" });
   await picture(page, "stop");
@@ -134,7 +134,7 @@ test("a reload in the middle of an answer, and two pages at once", async () => {
   await page.waitForFunction(() => document.body.innerText.length > 600);
   await page.reload();
   const second = await open("reload");
-  const { turn, lines } = await ended("reload");
+  const { turn, lines } = await waitForEnd("reload");
   assert.equal(turn.outcome, "completed");
   await shows(page, lines);
   await shows(second, lines);
@@ -148,7 +148,7 @@ test("a picture of the user reaches the agent and is shown", async () => {
   await page.locator("input[type=file]").first().setInputFiles([{ name: "mine.png", mimeType: "image/png", buffer: Buffer.from(facts.picture, "base64") }]);
   await page.locator("img[alt*='mine'], [class*=attachment]").first().waitFor();
   await ask(page, "describe it");
-  await ended("picture");
+  await waitForEnd("picture");
   const { messages } = await log("picture");
   assert.equal(messages[0].parts.filter((p) => p.kind === "media" && p.media.mime === "image/png").length, 1);
   await page.reload();
