@@ -14,10 +14,12 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/ui"
+	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
@@ -93,12 +95,15 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	native.RegisterIngest(srv, gw, pushes)
 	eliza.Register(srv, gw, eliza.Options{})
 	compat.Register(srv, gw)
+	agui.Register(srv, gw)
+	vercel.Register(srv, gw)
 	ui.Register(srv, nil)
 	return &Gateway{gw, srv, j}, nil
 }
 
 // Handler returns the HTTP handler of the gateway: Leat's protocol, the API of Eliza's clients, the APIs of
-// OpenAI and Anthropic under /v1, and the page.
+// OpenAI and Anthropic under /v1, that of the AI SDK under /api/chat, AG-UI under /agui,
+// and the page.
 func (g *Gateway) Handler() http.Handler { return g.server }
 
 // Serve answers requests on the listener until the context is done, and closes the listener.

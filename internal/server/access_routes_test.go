@@ -94,6 +94,21 @@ var decided = map[string]decision{
 	"GET /v1/models":            {sight: common},
 	"GET /v1/models/{model...}": {sight: common},
 
+	// The AI SDK. Each caller's chats are the caller's own conversations. Without an unfinished turn, a resume gets 204, also of a chat that
+	// doesn't exist: pages resume new chats too.
+	"POST /api/chat":               {sight: scoped, body: `{"id":"one chat for all","messages":[{"id":"","role":"user","parts":[{"type":"text","text":"x"}]}]}`},
+	"GET /api/chat":                {sight: common, query: "?sdk=5/none/stream"},
+	"GET /api/chat/{id}":           {sight: own, alone: true},
+	"GET /api/chat/{id}/stream":    {sight: common}, // TestChatsAreTheirs of server/vercel checks whose answers are streamed
+	"DELETE /api/chat/{id}/stream": {sight: own, alone: true},
+
+	// AG-UI. Each caller's threads are the caller's own conversations. A page connects to threads that don't exist yet, and may stop them too.
+	"GET /agui/info":                         {sight: common},
+	"POST /agui":                             {sight: scoped, body: `{"threadId":"one thread for all","runId":"r","messages":[{"id":"","role":"user","content":"x"}]}`},
+	"POST /agui/agent/{agent}/run":           {sight: scoped, body: `{"threadId":"one thread for all","runId":"r","messages":[{"id":"","role":"user","content":"x"}]}`},
+	"POST /agui/agent/{agent}/connect":       {sight: common, body: `{"threadId":"x","runId":"r","messages":[]}`}, // TestThreadsAreTheirs of server/agui checks whose are shown
+	"POST /agui/agent/{agent}/stop/{thread}": {sight: common},                                                     // TestThreadsAreTheirs of server/agui checks whose are stopped
+
 	// OpenClaw's clients. The socket takes the token in its first frame; TestPrincipals of server/openclaw checks whose sessions a client sees.
 	"GET /openclaw":           {sight: open},
 	"GET /openclaw/{file...}": {sight: open},

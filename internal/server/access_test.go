@@ -31,6 +31,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/channels"
 	"github.com/leat-dev/leat/internal/server/compat"
@@ -45,6 +46,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/plugins"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
+	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/signals"
@@ -146,7 +148,9 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterTerminal(srv, eliza.TerminalOptions{})
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
+	agui.Register(srv, gw)
 	openclaw.Register(srv, gw, t.TempDir())
+	vercel.Register(srv, gw)
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)
 	told := signals.New(j, quiet)
@@ -258,7 +262,7 @@ func (w *walk) belongings(p person, n string) map[string]string {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = w.files.DropUpload(context.Background(), p.principal(), up.ID) }) // the route may have done it
-	return map[string]string{"upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "message": "m", "subject": p.subject, "model": "a", "file": "wave.glb", "name": "none"}
+	return map[string]string{"upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "file": "wave.glb", "name": "none"}
 }
 
 // by is a way in which a request proves who asks.
@@ -300,7 +304,8 @@ func (w *walk) request(method, path, body string) *http.Request {
 
 var wildcard = regexp.MustCompile(`\{([a-zA-Z]+)(\.\.\.|\$)?\}`)
 
-// ask makes the route's request as a person. Of a stream, it reads only the part that arrives at once.
+// ask makes the route's request as a person. Of a stream that may stay open, it reads only the part that arrives at once; answers to messages,
+// which are scoped, end by themselves.
 func (w *walk) ask(rt server.Route, values map[string]string, how by, p person) (status int, body string) {
 	w.t.Helper()
 	name := rt.Method + " " + rt.Pattern
@@ -329,7 +334,7 @@ func (w *walk) ask(rt server.Route, values map[string]string, how by, p person) 
 		w.t.Fatalf("%s as %s: %v", name, p.mark(), err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	if rt.Stream && res.StatusCode < 300 {
+	if rt.Stream && d.sight != scoped && res.StatusCode < 300 {
 		first := make([]byte, 64<<10)
 		n, err := res.Body.Read(first)
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -81,18 +81,18 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	)
 	defer func() {
 		p := recover()
-		if p == http.ErrAbortHandler {
-			panic(p)
-		}
-		if p != nil {
+		if p != nil && p != http.ErrAbortHandler {
 			s.log.Error("handler panicked", "request", RequestID(r.Context()), "method", r.Method, "route", route, "panic", p, "stack", string(debug.Stack()))
-			if w.status != 0 {
-				panic(http.ErrAbortHandler) // a partial response must not look complete
+			if w.status == 0 {
+				s.writeError(e, w, r, errors.New("panic"))
+				p = nil
 			}
-			s.writeError(e, w, r, errors.New("panic"))
 		}
 		if !w.isDetached {
 			s.finish(r.Context(), newRecord(r, w, route), e)
+		}
+		if p != nil {
+			panic(http.ErrAbortHandler) // a partial response must not look complete
 		}
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -84,8 +84,10 @@ func (f *Files) check(data string, bad reporter) {
 
 // Outputs says for which clients of other protocols the gateway has routes.
 type Outputs struct {
+	AGUI       bool   `yaml:"agui"`
 	OpenClaw   bool   `yaml:"openclaw"`
 	OpenClawUI string `yaml:"openclaw_ui"` // folder of the Control UI; empty for none
+	Vercel     bool   `yaml:"vercel"`
 }
 
 // Plugins configures plugins that are installed while the gateway runs.

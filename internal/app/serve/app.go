@@ -20,6 +20,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
@@ -30,6 +31,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
+	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/webhook"
@@ -294,8 +296,14 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	a.registerChannels(srv)
 	mountChats(srv, a.channels)
 	compat.Register(srv, a.gateway)
+	if a.cfg.Outputs.AGUI {
+		agui.Register(srv, a.gateway)
+	}
 	if a.cfg.Outputs.OpenClaw {
 		openclaw.Register(srv, a.gateway, a.cfg.Outputs.OpenClawUI)
+	}
+	if a.cfg.Outputs.Vercel {
+		vercel.Register(srv, a.gateway)
 	}
 	usage.Register(srv, a.gateway)
 	fileserver.Register(srv, a.files)

@@ -1,0 +1,43 @@
+package compat
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// The clients while the program is killed, by their own tests in the folder node.
+func TestKill(t *testing.T) {
+	requireNode(t, "ai-7")
+	requireNode(t, "ag-ui-1")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	// binary.Leat would build in this module, which doesn't know the program's dependencies.
+	path := filepath.Join(t.TempDir(), "leat")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/leat")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build leat: %v\n%s", err, out)
+	}
+	for _, args := range [][]string{{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}} {
+		cmd := exec.CommandContext(ctx, "node", args...)
+		cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+path, "LEAT_FOLDER="+t.TempDir(), "LEAT_TOKEN="+secret)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// requireNode skips the test if a package for Node is not installed.
+func requireNode(t *testing.T, name string) {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("SKIPPED: node is not installed; install Node 20 or newer with npm to have the clients for Node run")
+	}
+	if _, err := os.Stat("node/node_modules/" + name); err != nil {
+		t.Skip("SKIPPED: the clients for Node are not installed; run npm ci in test/compat/node")
+	}
+}
