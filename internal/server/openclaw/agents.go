@@ -52,21 +52,16 @@ func (c *connection) hasAgent(name string) bool {
 
 // agentRow is an agent in a list. Without a model, the Control UI doesn't let the user send.
 type agentRow struct {
-	// Identifies it to clients.
-	ID string `json:"id"`
-	// For people.
-	Name string `json:"name"`
-	// How clients show it.
+	ID       string        `json:"id"`
+	Name     string        `json:"name"`
 	Identity agentIdentity `json:"identity"`
 	Model    struct {
-		// The model in the form PROVIDER/MODEL.
-		Primary string `json:"primary"`
+		Primary string `json:"primary"` // PROVIDER/MODEL
 	} `json:"model"`
 }
 
 // agentIdentity is how clients show an agent.
 type agentIdentity struct {
-	// For people.
 	Name string `json:"name"`
 }
 
@@ -101,16 +96,11 @@ func (c *connection) agentIdentity(p *keyParams) (any, error) {
 
 // modelRow is a model in a list.
 type modelRow struct {
-	// Identifies it to clients.
-	ID string `json:"id"`
-	// For people.
-	Name string `json:"name"`
-	// Always Leat.
-	Provider string `json:"provider"`
-	// Always true: agents that are down are listed by the dashboard.
-	Available bool `json:"available"`
-	// Tokens that the model read.
-	Input []string `json:"input"`
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	Provider  string   `json:"provider"`
+	Available bool     `json:"available"` // always true: the dashboard shows which agents are down
+	Input     []string `json:"input"`     // the kinds of content that users can send
 }
 
 // listModels answers models.list.

@@ -139,8 +139,8 @@ func TestBadFrames(t *testing.T) {
 		"no.such":          {nil, "unknown method: no.such"},
 		"chat.send":        {map[string]any{"sessionKey": "main", "message": "x"}, "must have required property 'idempotencyKey'"},
 		"chat.history":     {map[string]any{}, "sessionKey is missing"},
-		"chat.abort":       {[]int{1}, "invalid params"},
-		"sessions.list":    {map[string]any{"limit": "x"}, "invalid params"},
+		"chat.abort":       {[]int{1}, "invalid chat.abort params"},
+		"sessions.list":    {map[string]any{"limit": "x"}, "invalid sessions.list params"},
 		"question.resolve": {map[string]any{"id": "x"}, "unknown or expired"},
 		"chat.startup":     {map[string]any{"sessionKey": strings.Repeat("x", maxKey+1)}, "at most"},
 	} {

@@ -21,35 +21,27 @@ import (
 
 // connection is one client.
 type connection struct {
-	s    *surface
-	conn *socket.Conn
-	// The connection's.
-	ctx       context.Context
+	s         *surface
+	conn      *socket.Conn
+	ctx       context.Context // of conn
 	handshake server.Handshake
 	identity  atomic.Pointer[server.Identity]
-	// The client is on this machine.
-	isLocal   bool
+	isLocal   bool // the client is on this machine
 	nonce, id string
-	// The client appends what is new to what it has and ignores replacements, as the ACP bridge does.
+	// isAppending means that the client can only append text to what it has, as the ACP bridge does.
 	isAppending bool
-	// Nil before the greeting.
-	metrics *server.Viewer
+	metrics     *server.Viewer // nil before the greeting
+	requests    chan request
 
-	requests chan request
 	// Only the goroutine of the requests uses these.
-	// By key.
-	sessions map[string]*session
-	// Nil if the client doesn't follow the list of sessions.
-	positions *gateway.Positions
-	// Of sessions.
-	uses int64
-	// Keys of the sessions whose messages the client wants.
-	subscriptions map[string]bool
+	sessions      map[string]*session // by key
+	subscriptions map[string]bool     // keys of the sessions whose messages the client wants
+	positions     *gateway.Positions  // nil if the client doesn't follow the list of sessions
+	uses          int64               // of sessions
 
-	// Until an event is written, so that events have their order.
-	mu sync.Mutex
-	// Of the last event.
-	seq int64
+	// mu is locked until an event is written, so that the numbers have their order.
+	mu  sync.Mutex
+	seq int64 // of the last event
 }
 
 var _ socket.Handler = (*connection)(nil)
@@ -180,6 +172,9 @@ func isExpected(cause error) bool {
 	return isRefusal || errors.Is(cause, errSilent) || errors.Is(cause, socket.ErrDisconnected)
 }
 
+// shutdown is the event before a restart. It has no number, because another goroutine may be writing an event, and clients accept that.
+const shutdown = `{"type":"event","event":"shutdown","payload":{"reason":"gateway stopping","restartExpectedMs":2000}}`
+
 // Farewell implements [socket.Handler].
 func (c *connection) Farewell(cause error) socket.Farewell {
 	if r, ok := errors.AsType[*refusal](cause); ok {
@@ -193,12 +188,7 @@ func (c *connection) Farewell(cause error) socket.Farewell {
 	case errors.Is(cause, errSilent):
 		return socket.Farewell{Code: closeRefused, Reason: "handshake timeout"}
 	case errors.Is(cause, server.ErrShutdown):
-		// The number of this event is unknown here, because another goroutine may be writing. Clients accept events without a number.
-		frame, err := json.Marshal(notice{Type: "event", Event: "shutdown", Payload: map[string]any{"reason": "gateway stopping", "restartExpectedMs": 2000}})
-		if err != nil {
-			frame = nil
-		}
-		return socket.Farewell{Frame: frame, Code: websocket.StatusServiceRestart, Reason: "service restart"}
+		return socket.Farewell{Frame: []byte(shutdown), Code: websocket.StatusServiceRestart, Reason: "service restart"}
 	case errors.Is(cause, server.ErrExpired):
 		return socket.Farewell{Code: closeRefused, Reason: "the token has expired"}
 	case errors.Is(cause, socket.ErrDisconnected):

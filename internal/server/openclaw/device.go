@@ -9,18 +9,13 @@ import (
 	"strings"
 )
 
-// device is the identity of a client's device, with its signature of the challenge.
+// device is the identity of a client's device, with its signature of the challenge. Key and signature are in base64url without padding.
 type device struct {
-	// Identifies it to clients.
-	ID string `json:"id"`
-	// In base64url, without padding.
+	ID        string `json:"id"` // SHA-256 of the key, in hexadecimal
 	PublicKey string `json:"publicKey"`
-	// In base64url, without padding.
 	Signature string `json:"signature"`
-	// Epoch milliseconds; part of what is signed.
-	SignedAt int64 `json:"signedAt"`
-	// That of the challenge.
-	Nonce string `json:"nonce"`
+	SignedAt  int64  `json:"signedAt"` // epoch milliseconds
+	Nonce     string `json:"nonce"`    // of the challenge
 }
 
 // isProven reports whether the device has signed what the client claims about itself, and this connection's challenge.

@@ -3,9 +3,7 @@
 package openclaw
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"github.com/leat-dev/leat/internal/gateway"
@@ -14,72 +12,65 @@ import (
 )
 
 // method carries out a request and returns the payload of its response.
-type method func(c *connection, params json.RawMessage) (any, error)
+type method func(c *connection, rq *request) (any, error)
 
-// responded is the payload of a method that has written its response itself.
+// responded is the payload of a method that has written its response itself. Its error ends the connection.
 type responded struct{ err error }
 
-// methods are the methods that Leat has. Clients leave out what isn't listed here. Those without a function write their response themselves.
-var methods map[string]method
-
-func init() {
-	methods = map[string]method{
-		"agent.identity.get":            on((*connection).agentIdentity),
-		"agents.list":                   on((*connection).listAgents),
-		"chat.abort":                    on((*connection).abort),
-		"chat.history":                  nil,
-		"chat.send":                     nil,
-		"chat.startup":                  nil,
-		"plugin.approval.list":          on((*connection).listApprovals),
-		"plugin.approval.resolve":       on((*connection).resolveApproval),
-		"health":                        on((*connection).health),
-		"models.list":                   on((*connection).listModels),
-		"question.get":                  on((*connection).getQuestion),
-		"question.list":                 on((*connection).listQuestions),
-		"question.resolve":              on((*connection).resolveQuestion),
-		"sessions.create":               on((*connection).createSession),
-		"sessions.delete":               on((*connection).deleteSession),
-		"sessions.describe":             on((*connection).describeSession),
-		"sessions.list":                 on((*connection).listSessions),
-		"sessions.messages.subscribe":   on((*connection).subscribeMessages),
-		"sessions.messages.unsubscribe": on((*connection).unsubscribeMessages),
-		"sessions.patch":                on((*connection).patchSession),
-		"sessions.resolve":              on((*connection).resolveSession),
-		"sessions.reset":                on((*connection).resetSession),
-		"sessions.subscribe":            on((*connection).subscribeSessions),
-		"sessions.unsubscribe":          on((*connection).unsubscribeSessions),
-	}
+// methods are the methods that Leat has. Clients leave out what isn't listed here.
+var methods = map[string]method{
+	"agent.identity.get":            on((*connection).agentIdentity),
+	"agents.list":                   on((*connection).listAgents),
+	"chat.abort":                    on((*connection).abort),
+	"chat.history":                  onRequest((*connection).history),
+	"chat.send":                     onRequest((*connection).sendMessage),
+	"chat.startup":                  onRequest((*connection).history),
+	"health":                        on((*connection).health),
+	"models.list":                   on((*connection).listModels),
+	"plugin.approval.list":          on((*connection).listApprovals),
+	"plugin.approval.resolve":       on((*connection).resolveApproval),
+	"question.get":                  on((*connection).getQuestion),
+	"question.list":                 on((*connection).listQuestions),
+	"question.resolve":              on((*connection).resolveQuestion),
+	"sessions.create":               on((*connection).createSession),
+	"sessions.delete":               on((*connection).deleteSession),
+	"sessions.describe":             on((*connection).describeSession),
+	"sessions.list":                 on((*connection).listSessions),
+	"sessions.messages.subscribe":   on((*connection).subscribeMessages),
+	"sessions.messages.unsubscribe": on((*connection).unsubscribeMessages),
+	"sessions.patch":                on((*connection).patchSession),
+	"sessions.reset":                on((*connection).resetSession),
+	"sessions.resolve":              on((*connection).resolveSession),
+	"sessions.subscribe":            on((*connection).subscribeSessions),
+	"sessions.unsubscribe":          on((*connection).unsubscribeSessions),
 }
 
-// on returns a method whose parameters are decoded. Unknown ones are ignored, because other versions have others.
+// on returns a method with decoded parameters.
 func on[P any](fn func(*connection, *P) (any, error)) method {
-	return func(c *connection, params json.RawMessage) (any, error) {
+	return onRequest(func(c *connection, _ *request, p *P) (any, error) { return fn(c, p) })
+}
+
+// onRequest returns a method with decoded parameters that also gets the request, to write the response itself. Unknown parameters are ignored,
+// because other versions have others.
+func onRequest[P any](fn func(*connection, *request, *P) (any, error)) method {
+	return func(c *connection, rq *request) (any, error) {
 		var p P
-		if len(params) > 0 {
-			if err := json.Unmarshal(params, &p); err != nil {
-				return nil, server.Invalid("invalid params: %v", err)
+		if len(rq.Params) > 0 {
+			if err := json.Unmarshal(rq.Params, &p); err != nil {
+				return nil, server.Invalid("invalid %s params: %v", rq.Method, err)
 			}
 		}
-		return fn(c, &p)
+		return fn(c, rq, &p)
 	}
 }
 
 // handle carries out a request and writes its response. Its error ends the connection.
 func (c *connection) handle(rq *request) error {
-	var payload any
-	var err error
-	switch rq.Method {
-	case "chat.startup", "chat.history":
-		payload, err = c.history(rq)
-	case "chat.send":
-		payload, err = c.sendMessage(rq)
-	default:
-		fn, ok := methods[rq.Method]
-		if !ok {
-			return c.write(response{Type: "res", ID: rq.ID, Error: &fault{Code: codeInvalid, Message: "unknown method: " + rq.Method}})
-		}
-		payload, err = fn(c, rq.Params)
+	fn, ok := methods[rq.Method]
+	if !ok {
+		return c.write(response{Type: "res", ID: rq.ID, Error: &fault{Code: codeInvalid, Message: "unknown method: " + rq.Method}})
 	}
+	payload, err := fn(c, rq)
 	if r, ok := payload.(responded); ok && err == nil {
 		return r.err
 	}
@@ -116,14 +107,4 @@ func faultOf(d *server.Error) *fault {
 // do carries out a command to its end, even if the client disconnects.
 func (c *connection) do(conversation string, command gateway.Command) (gateway.Ack, error) {
 	return server.Do(c.ctx, c.s.gw, c.principal(), conversation, command)
-}
-
-// commandContext returns a context for a change that must not be abandoned.
-func (c *connection) commandContext() (context.Context, context.CancelFunc) {
-	return server.CommandContext(c.ctx)
-}
-
-// unknownSession returns the error for a session that doesn't exist.
-func unknownSession(key string) error {
-	return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "%s", fmt.Sprintf("unknown session %q", key))
 }

@@ -3,10 +3,8 @@
 package openclaw
 
 import (
-	"encoding/json"
 	"strings"
 
-	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -20,72 +18,59 @@ const (
 	minRowBytes = 1 << 10
 )
 
-// historyParams are the parameters of chat.startup and chat.history.
+// historyParams are the parameters of chat.startup and chat.history. Zero means the default.
 type historyParams struct {
-	// The session, under the key that the client uses.
 	SessionKey string `json:"sessionKey"`
-	// The agent of the session.
-	AgentID string `json:"agentId"`
-	// How many entries the client wants; 0 is the default.
-	Limit int `json:"limit"`
-	// The limit in bytes.
-	MaxBytes int `json:"maxBytes"`
-	// How many entries to skip.
+	AgentID    string `json:"agentId"`
+	Limit      int    `json:"limit"`    // in rows
+	MaxBytes   int    `json:"maxBytes"` // of all rows
+	// Offset is how many of the newest rows to leave out.
 	Offset int `json:"offset"`
 }
 
-// historyPage is the response. The newest row is the last one, and offset counts from it.
-type historyPage struct {
-	// The session, under the key that the client uses.
-	SessionKey string `json:"sessionKey"`
-	// The id of the conversation.
-	SessionID string `json:"sessionId"`
-	// The rows, oldest first.
-	Messages []message `json:"messages"`
-	// There are further entries.
-	HasMore bool `json:"hasMore"`
-	// Where the next page begins.
-	NextOffset *int `json:"nextOffset,omitempty"`
-	// Known only at the beginning of the conversation.
-	TotalMessages *int `json:"totalMessages,omitempty"`
-	// The row of the session in a list.
-	SessionInfo *sessionRow `json:"sessionInfo"`
-	// Nil if nothing runs.
-	InFlight *inFlightRun `json:"inFlightRun,omitempty"`
-
-	offset int
-}
-
-// inFlightRun is the unfinished run of a session, with the events that a client needs to show it.
-type inFlightRun struct {
-	// The run that the frame is about.
-	RunID string `json:"runId"`
-	// The content of a block or an item.
-	Text string `json:"text"`
-	// Epoch milliseconds; 0 if it has not started.
-	StartedAt int64 `json:"startedAt"`
-	// The events of its tools so far.
-	Events []agentEvent `json:"events"`
-	// The client may stop it.
-	Abortable bool `json:"sessionAbortable"`
-}
-
-// history answers chat.startup and chat.history. From the transcript in its response on, the client gets events.
-func (c *connection) history(rq *request) (any, error) {
-	var p historyParams
-	if err := json.Unmarshal(rq.Params, &p); err != nil {
-		return nil, server.Invalid("invalid %s params: %v", rq.Method, err)
-	}
-	k, err := c.parseKey(p.SessionKey, p.AgentID)
-	if err != nil {
-		return nil, err
-	}
+// limit replaces values that are missing or too large.
+func (p *historyParams) limit() {
 	if p.Limit <= 0 {
 		p.Limit = defaultRows
 	}
 	p.Limit, p.Offset = min(p.Limit, maxRows), max(p.Offset, 0)
 	if p.MaxBytes <= 0 || p.MaxBytes > maxHistory {
 		p.MaxBytes = maxHistory
+	}
+}
+
+// historyPage is the response. The newest row is the last one.
+type historyPage struct {
+	SessionKey string    `json:"sessionKey"`
+	SessionID  string    `json:"sessionId"`
+	Messages   []message `json:"messages"`
+	HasMore    bool      `json:"hasMore"`
+	// NextOffset is the offset of the page before.
+	NextOffset *int `json:"nextOffset,omitempty"`
+	// TotalMessages is known only if the page has the beginning of the conversation.
+	TotalMessages *int         `json:"totalMessages,omitempty"`
+	SessionInfo   *sessionRow  `json:"sessionInfo"`
+	InFlight      *inFlightRun `json:"inFlightRun,omitempty"`
+
+	offset int
+}
+
+// inFlightRun is the unfinished run of a session, with the events that a client needs to show it.
+type inFlightRun struct {
+	RunID     string `json:"runId"`
+	Text      string `json:"text"`
+	StartedAt int64  `json:"startedAt"` // epoch milliseconds; 0 if the run is queued
+	// Events are those of its tools. The text needs none.
+	Events    []agentEvent `json:"events"`
+	Abortable bool         `json:"sessionAbortable"`
+}
+
+// history answers chat.startup and chat.history. From the transcript in its response on, the client gets events.
+func (c *connection) history(rq *request, p *historyParams) (any, error) {
+	p.limit()
+	k, err := c.parseKey(p.SessionKey, p.AgentID)
+	if err != nil {
+		return nil, err
 	}
 	conversation, err := c.find(c.ctx, k)
 	if err != nil {
@@ -102,7 +87,7 @@ func (c *connection) history(rq *request) (any, error) {
 	var queue []queued
 	var page *historyPage
 	err = c.s.gw.ViewTranscript(c.ctx, c.principal(), conversation.ID, func(t *transcript.Transcript) bool {
-		if page = s.page(t, conversation, &p); page == nil {
+		if page = s.page(t, conversation, p); page == nil {
 			return false
 		}
 		queue = s.update(t)
@@ -129,34 +114,33 @@ func (c *connection) emptyHistory(k sessionKey) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := c.emptyRow(k, id)
+	row := emptyRow(k, id)
 	return &historyPage{SessionKey: k.full, SessionID: id, Messages: []message{}, SessionInfo: &row}, nil
 }
 
 // page returns a page of a transcript, or nil if it needs older messages than t has.
 func (s *session) page(t *transcript.Transcript, conversation *journal.Summary, p *historyParams) *historyPage {
 	page := &historyPage{SessionKey: s.key.full, SessionID: s.conversation, Messages: []message{}, offset: p.Offset}
-	inFlight := ""
+	inFlight, turn := s.inFlight(t)
 	if p.Offset == 0 {
-		page.InFlight, inFlight = s.inFlight(t)
+		page.InFlight = inFlight
 	}
-	rows := rowsOf(t, inFlight)
-	if t.Earlier && len(rows) < p.Offset+p.Limit {
+	end := p.Offset + p.Limit
+	rows := newestRows(t, turn, end+1) // one more, to know whether there is a page before
+	if t.Earlier && len(rows) < end {
 		return nil
 	}
-	end := max(len(rows)-p.Offset, 0)
-	start := max(end-p.Limit, 0)
-	page.Messages = append(page.Messages, rows[start:end]...)
-	page.HasMore = start > 0 || t.Earlier
+	page.HasMore = t.Earlier || len(rows) > end
 	if page.HasMore {
-		next := p.Offset + end - start
-		page.NextOffset = &next
+		page.NextOffset = &end
+		rows = rows[max(len(rows)-end, 0):]
 	} else {
 		total := len(rows)
 		page.TotalMessages = &total
 	}
-	info := s.c.row(conversation)
-	info.Key, info.ActiveRunIDs = s.key.full, activeRuns(t)
+	page.Messages = append(page.Messages, rows[:max(len(rows)-p.Offset, 0)]...)
+	info := rowOf(s.key, conversation)
+	info.ActiveRunIDs = activeRuns(t)
 	info.HasActiveRun = len(info.ActiveRunIDs) > 0
 	page.SessionInfo = &info
 	return page
@@ -182,25 +166,28 @@ func (s *session) inFlight(t *transcript.Transcript) (*inFlightRun, string) {
 	return nil, ""
 }
 
-// fit removes the oldest rows of a page until it has at most a number of bytes, and shortens the last remaining row.
+// fit removes the oldest rows of a page until it has at most a number of bytes. If the last row alone has more, it is shortened.
 func (page *historyPage) fit(limit int) {
-	size := 0
-	for i := len(page.Messages) - 1; i >= 0; i-- {
-		n := page.Messages[i].size()
-		if size += n; size <= limit {
-			continue
+	size, first := 0, len(page.Messages)
+	for first > 0 {
+		if size += page.Messages[first-1].size(); size > limit {
+			break
 		}
-		if i == len(page.Messages)-1 {
-			page.Messages[i].shorten(max(limit, minRowBytes))
-			size = 0
-			limit = 0
-			continue
-		}
-		next := page.offset + len(page.Messages) - i - 1
-		page.Messages = page.Messages[i+1:]
-		page.HasMore, page.NextOffset, page.TotalMessages = true, &next, nil
+		first--
+	}
+	if first == 0 {
 		return
 	}
+	if last := len(page.Messages) - 1; first > last {
+		page.Messages[last].shorten(max(limit, minRowBytes))
+		first = last
+		if first == 0 {
+			return
+		}
+	}
+	page.Messages = page.Messages[first:]
+	next := page.offset + len(page.Messages)
+	page.HasMore, page.NextOffset, page.TotalMessages = true, &next, nil
 }
 
 // rowBytes estimates the bytes of a row besides its texts.

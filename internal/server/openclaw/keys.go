@@ -36,8 +36,7 @@ const (
 
 // sessionKey is a parsed key.
 type sessionKey struct {
-	// "agent:AGENT:NAME".
-	full  string
+	full  string // "agent:AGENT:NAME"
 	agent string
 	name  string
 }
@@ -69,7 +68,39 @@ func (c *connection) parseKey(key, agent string) (sessionKey, error) {
 	return sessionKey{keyOf(agent, name), agent, name}, nil
 }
 
-// find returns the conversation of a key.
+// keyParams name a session. Methods call the key differently.
+type keyParams struct {
+	Key        string `json:"key"`
+	SessionKey string `json:"sessionKey"`
+	AgentID    string `json:"agentId"`
+}
+
+// key returns the key, whatever the method calls it.
+func (p *keyParams) key() string { return cmp.Or(p.Key, p.SessionKey) }
+
+// parse returns the key that p names, and its conversation, or nil.
+func (c *connection) parse(p *keyParams) (k sessionKey, s *journal.Summary, err error) {
+	if k, err = c.parseKey(p.key(), p.AgentID); err != nil {
+		return k, nil, err
+	}
+	s, err = c.find(c.ctx, k)
+	return k, s, err
+}
+
+// existing is parse for methods that need a conversation.
+func (c *connection) existing(p *keyParams) (k sessionKey, s *journal.Summary, err error) {
+	if k, s, err = c.parse(p); err == nil && s == nil {
+		err = unknownSession(k.full)
+	}
+	return k, s, err
+}
+
+// unknownSession returns the error for a session that doesn't exist.
+func unknownSession(key string) error {
+	return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "unknown session %q", key)
+}
+
+// find returns the conversation of a key, or nil.
 func (c *connection) find(ctx context.Context, k sessionKey) (conversation *journal.Summary, err error) {
 	if id, ok := strings.CutPrefix(k.name, prefixForeign); ok {
 		return c.lookUp(ctx, id, false)
@@ -114,7 +145,7 @@ func isOwn(p gateway.Principal, s *journal.Summary) bool {
 
 // open returns the conversation of a key, and creates it if the key is new.
 func (c *connection) open(k sessionKey) (*journal.Summary, error) {
-	ctx, cancel := c.commandContext()
+	ctx, cancel := server.CommandContext(c.ctx)
 	defer cancel()
 	if s, err := c.find(ctx, k); s != nil || err != nil {
 		return s, err

@@ -40,9 +40,8 @@ type surface struct {
 	gw      *gateway.Gateway
 	viewers *server.ViewerMetrics
 	pings   *socket.Wheel
-	// Identifies this process to clients.
-	boot  string
-	start time.Time
+	boot    string // identifies this process to clients
+	start   time.Time
 }
 
 // Register adds the routes to a server. The Control UI is served from a folder; if it is empty, only the WebSocket is.

@@ -5,23 +5,18 @@ import (
 	"strings"
 )
 
-// resolveParams name a session by its key, as a reference in an address, by its id, or by the beginning of its id.
+// resolveParams name a session by its key, which may be in a reference, by the id of its conversation, by a piece of that id or of the
+// session's name, or by its title.
 type resolveParams struct {
-	// The key of the session.
 	Key       string `json:"key"`
 	Reference struct {
-		// The key of the session.
 		Key string `json:"key"`
 	} `json:"reference"`
-	// The id of the conversation.
 	SessionID string `json:"sessionId"`
-	// The beginning of the id or of the name.
-	ShortID string `json:"shortId"`
-	// The title again, under the name that can be changed.
-	Label string `json:"label"`
-	// The agent of the session.
-	AgentID string `json:"agentId"`
-	// An unknown session is not an error.
+	ShortID   string `json:"shortId"`
+	Label     string `json:"label"`
+	AgentID   string `json:"agentId"`
+	// AllowMissing makes an unknown session no error.
 	AllowMissing bool `json:"allowMissing"`
 }
 
@@ -34,7 +29,7 @@ func (c *connection) resolveSession(p *resolveParams) (any, error) {
 		return nil, unknownSession(name)
 	}
 	if key := cmp.Or(p.Key, p.Reference.Key); key != "" {
-		k, s, err := (&keyParams{Key: key, AgentID: p.AgentID}).parse(c)
+		k, s, err := c.parse(&keyParams{Key: key, AgentID: p.AgentID})
 		switch {
 		case err != nil:
 			return nil, err

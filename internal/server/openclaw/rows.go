@@ -11,56 +11,71 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// rowsOf returns the rows of a transcript, oldest first, without those of an unfinished run: a client gets that one by itself.
-func rowsOf(t *transcript.Transcript, inFlight string) (rows []message) {
+// newestRows returns the newest rows of a transcript, oldest first, without those of the run in flight: a client gets that one by itself. It
+// returns at least most rows if there are that many.
+func newestRows(t *transcript.Transcript, inFlight string, most int) []message {
+	answers := answersOf(t)
+	var groups [][]message // the newest first
+	count := 0
+	for i := len(t.Messages) - 1; i >= 0 && count < most; i-- {
+		var rows []message
+		switch m := t.Messages[i]; {
+		case m.Role == event.User:
+			rows = []message{userRow(m)}
+		case m.Role == event.Assistant && (m.Turn == "" || m.Turn != inFlight):
+			rows = answers.rows(t, i)
+		}
+		groups = append(groups, rows)
+		count += len(rows)
+	}
+	slices.Reverse(groups)
+	return slices.Concat(groups...)
+}
+
+// answerFacts is what the rows of an answer depend on beyond a single message.
+type answerFacts struct {
+	last     int // index of its last message
+	hasTools bool
+}
+
+// answerIndex has the facts of each answer by its turn.
+type answerIndex map[string]answerFacts
+
+// answersOf reads a transcript once, because its messages may be many.
+func answersOf(t *transcript.Transcript) answerIndex {
+	index := answerIndex{}
 	for i, m := range t.Messages {
-		switch m.Role {
-		case event.User:
-			rows = append(rows, userRow(m))
-		case event.Assistant:
-			turn := t.Turn(m.Turn)
-			if turn != nil && (turn.ID == inFlight || !turn.Independent()) {
-				continue
-			}
-			from := len(rows)
-			answer := answerRows(m)
-			if turn != nil && !turn.Unfinished() && hasTools(t, turn.ID) {
-				answer = withoutText(answer)
-				if text := t.Visible(turn.ID); text != "" && isLastOf(t, i) {
-					answer = append(answer, message{
-						Role: "assistant", Content: []block{textBlock(text)}, Timestamp: m.At, Meta: metaOf(m, rowsPerMessage-1),
-					})
-				}
-			}
-			rows = append(rows, answer...)
-			if turn != nil {
-				finishRows(rows[from:], t, turn, isLastOf(t, i))
-			}
+		if m.Role != event.Assistant {
+			continue
+		}
+		isTool := func(p *transcript.Part) bool { return p.Kind == event.KindTool }
+		index[m.Turn] = answerFacts{last: i, hasTools: index[m.Turn].hasTools || slices.ContainsFunc(m.Parts, isTool)}
+	}
+	return index
+}
+
+// rows returns the rows of the i-th message, which belongs to an answer.
+func (index answerIndex) rows(t *transcript.Transcript, i int) []message {
+	m := t.Messages[i]
+	turn := t.Turn(m.Turn)
+	if turn == nil {
+		return answerRows(m)
+	}
+	if !turn.Independent() {
+		return nil
+	}
+	answer := index[turn.ID]
+	rows, isLast := answerRows(m), i == answer.last
+	if answer.hasTools && !turn.Unfinished() {
+		rows = withoutText(rows)
+		if text := t.Visible(turn.ID); isLast && text != "" {
+			rows = append(rows, message{
+				Role: "assistant", Content: []block{textBlock(text)}, Timestamp: m.At, Meta: metaOf(m, rowsPerMessage-1),
+			})
 		}
 	}
+	finishRows(rows, t, turn, isLast)
 	return rows
-}
-
-// hasTools reports whether an answer has calls of tools.
-func hasTools(t *transcript.Transcript, turn string) bool {
-	for _, m := range t.Messages {
-		for _, p := range m.Parts {
-			if m.Turn == turn && p.Kind == event.KindTool {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// isLastOf reports whether no later message belongs to the turn of a message.
-func isLastOf(t *transcript.Transcript, i int) bool {
-	for _, m := range t.Messages[i+1:] {
-		if m.Turn == t.Messages[i].Turn {
-			return false
-		}
-	}
-	return true
 }
 
 // withoutText removes the texts of an answer with tools, which are one row after them: the Control UI shows that answer twice unless the text of

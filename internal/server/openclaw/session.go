@@ -5,7 +5,10 @@ package openclaw
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,24 +25,24 @@ type session struct {
 	c            *connection
 	key          sessionKey
 	conversation string
-	// Ends the count as a viewer and the goroutine.
-	leave func()
-	// Of the request that used it last; only the goroutine of the requests uses it.
-	lastUse int64
+	leave        func() // ends the goroutine, and its count as a viewer
+	lastUse      int64  // number of the request that used it last; only the goroutine of the requests reads and writes it
 
-	// Until events are written.
+	// mu is locked until the events of an update are written, so that they have their order.
 	mu sync.Mutex
-	// The client gets session.message.
+	// hasMessages means that the client gets session.message.
 	hasMessages bool
-	// Its goroutine has ended, because the conversation is gone or the principal may no longer read it.
+	// isEnded means that the goroutine has ended, because the conversation is gone or the principal may no longer read it.
 	isEnded bool
-	// Up to this seq of the log the client has everything.
-	seq int64
-	// The unfinished ones, by turn.
-	runs map[string]*run
+	// seq is the position in the log up to which the client has everything; 0 before the first view.
+	seq  int64
+	runs map[string]*run // the unfinished ones, by turn
+	// resolutions is how this client has closed questions whose events aren't sent yet, by their id.
+	resolutions map[string]resolution
 }
 
-// openSession returns the locked session of a conversation, and whether it is new. A new session has to be started with begin.
+// openSession returns the session of a conversation, locked, and whether it is new. The caller brings a new session up to date before it
+// unlocks it.
 func (c *connection) openSession(k sessionKey, conversation string) (s *session, isNew bool, err error) {
 	if s = c.sessions[k.full]; s != nil {
 		s.mu.Lock()
@@ -59,7 +62,7 @@ func (c *connection) openSession(k sessionKey, conversation string) (s *session,
 	ctx, cancel := context.WithCancel(c.ctx)
 	s = &session{
 		c: c, key: k, conversation: conversation, leave: func() { cancel(); leave() }, lastUse: c.useCount(), runs: map[string]*run{},
-		hasMessages: c.subscriptions[k.full],
+		resolutions: map[string]resolution{}, hasMessages: c.subscriptions[k.full],
 	}
 	c.sessions[k.full] = s
 	s.mu.Lock()
@@ -98,7 +101,7 @@ func (c *connection) attach(k sessionKey, conversation string) (*session, error)
 	return s, err
 }
 
-// follow sends events until the session is closed or the conversation can't be read any more. The session is locked until its first view.
+// follow sends events until the session is closed or the conversation can't be read any more.
 func (s *session) follow(ctx context.Context) {
 	c := s.c
 	err := follow.Follower[*gateway.Reader]{
@@ -114,14 +117,16 @@ func (s *session) follow(ctx context.Context) {
 	s.mu.Lock()
 	s.isEnded = true
 	s.mu.Unlock()
-	if ctx.Err() != nil || errors.Is(err, socket.ErrDisconnected) {
-		return
+	switch {
+	case ctx.Err() != nil || errors.Is(err, socket.ErrDisconnected):
+	case server.Describe(err).Status == http.StatusInternalServerError:
+		c.conn.End(fmt.Errorf("follow conversation %s: %w", s.conversation, err)) // the client reconnects and reads the history again
+	default:
+		// The client learns by its next request that the conversation is gone.
+		if err := c.changed(s.key.full, s.key.agent, "delete"); err != nil {
+			c.conn.End(err)
+		}
 	}
-	if d := server.Describe(err); d.Status == http.StatusInternalServerError {
-		c.s.srv.Log().Error("openclaw session failed", "conversation", s.conversation, "error", err)
-	}
-	// The client learns by its next request that the conversation is gone. If this write fails, the connection ends.
-	_ = c.send("sessions.changed", map[string]any{"sessionKey": s.key.full, "agentId": s.key.agent, "reason": "delete", "ts": time.Now().UnixMilli()})
 }
 
 // pause waits after events of a size. Each event has the whole text so far, so without a pause a long answer in small pieces would cost the
@@ -177,8 +182,7 @@ func (s *session) syncNow() error {
 type queued struct {
 	name    string
 	payload any
-	// Of the text in it.
-	size int
+	size    int // of the text in it, in bytes
 }
 
 // update returns the events for what has changed since the last call. s must be locked. It is fast, because a view of a transcript blocks
@@ -209,6 +213,7 @@ func (s *session) update(t *transcript.Transcript) (queue []queued) {
 		queue = append(queue, r.update(t, turn)...)
 		if r.isEnded {
 			delete(s.runs, turn.ID)
+			maps.DeleteFunc(s.resolutions, func(id string, _ resolution) bool { return strings.HasPrefix(id, requestID(turn.ID, "")) })
 			if s.hasMessages && !isFirst {
 				queue = append(queue, s.endedEvent(t, r, turn))
 			}
@@ -216,79 +221,10 @@ func (s *session) update(t *transcript.Transcript) (queue []queued) {
 	}
 	for id, r := range s.runs {
 		if !present[id] { // a truncate has removed it
-			queue = append(queue, r.removalEvents()...)
+			queue = append(queue, r.remove()...)
 			delete(s.runs, id)
 		}
 	}
 	s.seq = max(t.Seq, 1)
 	return queue
-}
-
-// sessionMessage is the payload of session.message.
-type sessionMessage struct {
-	// The session, under the key that the client uses.
-	SessionKey string `json:"sessionKey"`
-	// The agent of the session.
-	AgentID string `json:"agentId"`
-	// The id of the conversation.
-	SessionID string `json:"sessionId"`
-	// The whole text so far, so that a client may have missed earlier events.
-	Message *message `json:"message,omitempty"`
-	// Of the message that was added; absent at the end of a run.
-	MessageID string `json:"messageId,omitempty"`
-	// The number of its row.
-	MessageSeq int64 `json:"messageSeq,omitempty"`
-	// The run that the frame is about.
-	RunID string `json:"runId,omitempty"`
-	// A run is queued, running or waiting.
-	HasActiveRun bool `json:"hasActiveRun"`
-	// Those runs, if they were looked up.
-	ActiveRunIDs []string `json:"activeRunIds"`
-	// Epoch milliseconds.
-	UpdatedAt int64 `json:"updatedAt"`
-}
-
-// messageEvent reports a message of the user.
-func (s *session) messageEvent(t *transcript.Transcript, m *transcript.Message) queued {
-	row := userRow(m)
-	active := activeRuns(t)
-	return queued{name: "session.message", payload: sessionMessage{
-		s.key.full, s.key.agent, s.conversation, &row, m.ID, row.Meta.Seq, runOfMessage(m), len(active) > 0, active, m.At,
-	}}
-}
-
-// endedEvent reports that the rows of a run are complete.
-func (s *session) endedEvent(t *transcript.Transcript, r *run, turn *transcript.Turn) queued {
-	active := activeRuns(t)
-	return queued{name: "session.message", payload: sessionMessage{
-		SessionKey: s.key.full, AgentID: s.key.agent, SessionID: s.conversation, RunID: r.id, HasActiveRun: len(active) > 0, ActiveRunIDs: active,
-		UpdatedAt: turn.EndedAt,
-	}}
-}
-
-// activeRuns returns the ids of the unfinished runs.
-func activeRuns(t *transcript.Transcript) []string {
-	active := []string{}
-	for _, turn := range t.Turns {
-		if turn.Unfinished() && turn.Independent() {
-			active = append(active, runID(t, turn))
-		}
-	}
-	return active
-}
-
-// runID returns the id of a turn's run.
-func runID(t *transcript.Transcript, turn *transcript.Turn) string {
-	if m := t.Message(turn.Answers); m != nil && m.Source == source {
-		return m.ID
-	}
-	return turn.ID
-}
-
-// runOfMessage returns the run that a message of the user began, or "".
-func runOfMessage(m *transcript.Message) string {
-	if m.Source == source {
-		return m.ID
-	}
-	return m.StateTurn
 }
