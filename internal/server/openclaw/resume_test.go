@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -33,43 +34,56 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Twenty connections are cut at random while an answer is written. Each client continues where the page of its connection
-// ends, and the text at the end is that of the log.
+// An answer is read by twenty clients, one after the other, each of which is cut at a random event. Each continues where the page of its
+// connection ends, and what each has seen is the beginning of the text in the log.
 func TestCuts(t *testing.T) {
 	h := newHarness(t)
 	rng := rand.New(rand.NewPCG(1, 2))
-	h.connect("ui").send(mainKey, "r", "words")
-	for cut := range 20 {
+	h.connect("ui").send(mainKey, "r", "steps")
+	var texts []string
+	for step := range steps {
 		c := h.connect("ui")
-		page := c.call("chat.startup", map[string]any{"sessionKey": mainKey})
-		run, ok := page["inFlightRun"].(map[string]any)
+		run, ok := c.call("chat.startup", map[string]any{"sessionKey": mainKey})["inFlightRun"].(map[string]any)
 		if !ok {
-			break // the answer is complete
+			t.Fatalf("no run is in flight before step %d", step)
 		}
 		text := run["text"].(string)
-		for range rng.IntN(10) {
-			e := c.next("chat")
-			if e["state"] != "delta" {
-				break
+		h.open() // the agent writes more than c has seen
+		end := fmt.Sprintf("word%d ", (step+1)*wordsPerStep-1)
+		for isCut := false; !isCut; isCut = rng.IntN(3) == 0 || strings.HasSuffix(text, end) {
+			for e := c.next("chat"); ; e = c.next("chat") {
+				if e["state"] == "delta" {
+					c.apply(e, &text)
+					break
+				}
+				if step < steps-1 {
+					t.Fatalf("the run ends in step %d: %v", step, e)
+				}
 			}
-			c.apply(e, &text)
 		}
-		if cut%2 == 0 {
-			_ = c.conn.CloseNow()
+		if err := c.conn.CloseNow(); err != nil {
+			t.Fatal(err)
 		}
+		texts = append(texts, text)
 	}
 	last := h.connect("ui")
 	page := last.call("chat.startup", map[string]any{"sessionKey": mainKey})
-	text := ""
 	if run, ok := page["inFlightRun"].(map[string]any); ok {
-		text = run["text"].(string)
+		text := run["text"].(string)
 		last.finish("r", &text)
+		texts = append(texts, text)
 	} else {
 		rows := page["messages"].([]any)
-		text = textOf(rows[len(rows)-1])
+		texts = append(texts, textOf(rows[len(rows)-1]))
 	}
-	if want := h.visible(last, mainKey); text != want || strings.Count(text, "word") != 400 {
-		t.Errorf("got %d bytes, the log has %d", len(text), len(want))
+	want := h.visible(last, mainKey)
+	if got := texts[len(texts)-1]; got != want || strings.Count(want, "word") != steps*wordsPerStep {
+		t.Errorf("the last client has %d bytes, the log has %d", len(got), len(want))
+	}
+	for i, text := range texts {
+		if i > 0 && len(text) <= len(texts[i-1]) && i < steps || !strings.HasPrefix(want, text) {
+			t.Errorf("client %d has %d bytes that aren't the beginning of the log's: %q", i, len(text), text)
+		}
 	}
 }
 
@@ -89,24 +103,41 @@ func TestTwoClients(t *testing.T) {
 	}
 }
 
-// A client that reads nothing delays neither the agent nor another client, and gets everything later.
+// The socket of a client that reads nothing is full, and neither the agent nor other clients wait for it. When it reads again, it gets the
+// rest in few events, and nothing is missing.
 func TestSlowReader(t *testing.T) {
 	h := newHarness(t)
 	slow, fast := h.connect("ui"), h.connect("ui")
-	slow.send(mainKey, "first", "hello")
-	text := ""
-	slow.finish("first", &text)
-	fast.send(mainKey, "r", "words") // slow reads this session too, and nothing of it now
-	text = ""
-	fast.finish("r", &text)
-	if strings.Count(text, "word") != 400 {
-		t.Errorf("%d bytes", len(text))
+	slow.send(mainKey, "r", "blocks") // from here on, slow reads nothing until the run is over
+	text := fast.call("chat.startup", map[string]any{"sessionKey": mainKey})["inFlightRun"].(map[string]any)["text"].(string)
+	deltas := 0
+	for range blocks {
+		h.open()
+		for want := len(text) + len(aBlock); len(text) < want; deltas++ {
+			fast.apply(fast.next("chat"), &text)
+		}
 	}
-	late := ""
-	slow.finish("r", &late)
+	if e := fast.finish("r", &text); e["state"] != "final" || text != strings.Repeat(aBlock, blocks) {
+		t.Fatalf("%s, %d bytes", e["state"], len(text))
+	}
+	// The gateway takes commands for the same conversation, from other connections too.
+	fast.send(mainKey, "r2", "hello")
+	fast.finish("r2", new(string))
+
+	late, lateDeltas := "", 0
+	for e := slow.next("chat"); e["state"] == "delta"; e = slow.next("chat") {
+		slow.apply(e, &late)
+		lateDeltas++
+	}
 	if late != text {
 		t.Errorf("the slow client has %d bytes of %d", len(late), len(text))
 	}
+	// A socket that takes everything would have got an event for each block, as fast did.
+	if lateDeltas > blocks/2 {
+		t.Errorf("the slow client got %d events, the fast one %d: its socket was not full", lateDeltas, deltas)
+	}
+	slow.finish("r2", new(string))
+	t.Logf("events: %d of the slow client, %d of the fast one", lateDeltas, deltas)
 }
 
 // After a restart of the gateway, the history has the same rows, and the same key names the same session.
