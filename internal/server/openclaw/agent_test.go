@@ -95,7 +95,7 @@ const (
 	steps        = 20
 	wordsPerStep = 20
 	// blocks is how often the script "blocks" waits at the gate.
-	blocks = 12
+	blocks = 16
 )
 
 // aBlock is what "blocks" writes in a step.
