@@ -57,12 +57,15 @@ func scripts(g gate) agent.Agent {
 				return err
 			}
 			return out.Text("decision: " + string(a.Decision))
-		case "question":
+		case "question", "question,":
 			a, err := out.Ask(ctx, event.Request{ID: "q", Kind: event.RequestInput, Prompt: "Which?", Options: []string{"red", "blue"}})
 			if err != nil {
 				return err
 			}
-			return out.Text("answer: " + string(a.Decision) + a.Text)
+			if argument != "" {
+				err = g.wait(ctx)
+			}
+			return errors.Join(err, out.Text("answer: "+string(a.Decision)+a.Text))
 		case "fail":
 			return errors.Join(seen(out.Text("so far")), &agent.Error{Code: "rate_limit_error", Message: "the model is busy"})
 		case "status":
@@ -84,7 +87,11 @@ func scripts(g gate) agent.Agent {
 			}
 			return nil
 		case "parts":
-			return out.Text(fmt.Sprintf("%d parts", len(in.Message.Parts)))
+			var kinds []string
+			for _, p := range in.Message.Parts {
+				kinds = append(kinds, string(p.Kind))
+			}
+			return out.Text(strings.Join(kinds, ","))
 		}
 		return out.Text("re: " + script + argument)
 	})

@@ -2,6 +2,7 @@ package openclaw
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -183,8 +184,8 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// Approvals and questions are listed, reported to all clients, and answered once.
-func TestRequests(t *testing.T) {
+// An approval is listed, reported to all clients and answered once.
+func TestApprovals(t *testing.T) {
 	h := newHarness(t)
 	a, b := h.connect("ui"), h.connect("ui")
 	for decision, want := range map[string]string{"allow-once": "approve", "deny": "deny"} {
@@ -215,27 +216,54 @@ func TestRequests(t *testing.T) {
 			t.Errorf("second answer: %v", got)
 		}
 	}
-	for answer, want := range map[string]string{"blue": "answer: blue", "green": "answer: green"} {
-		a.send(mainKey, "run-"+answer, "question")
+}
+
+// A question is listed, reported to all clients and answered once. The client that answers is told its own answer, so that the event doesn't
+// contradict the response, and the others that it was answered.
+func TestQuestions(t *testing.T) {
+	h := newHarness(t)
+	a, b := h.connect("ui"), h.connect("ui")
+	for answer, want := range map[string]string{"blue": "answer: blue", "green": "answer: green", "": "answer: deny"} {
+		run := "run-" + answer
+		a.send(mainKey, run, "question")
 		asked := a.next("question.requested")
 		id := asked["id"].(string)
 		item := asked["questions"].([]any)[0].(map[string]any)
-		if item["question"] != "Which?" || len(item["options"].([]any)) != 2 {
+		if item["question"] != "Which?" || len(item["options"].([]any)) != 2 || asked["expiresAtMs"].(float64) <= asked["createdAtMs"].(float64) {
 			t.Errorf("question %v", asked)
 		}
 		if got := b.call("question.get", map[string]any{"id": id})["question"].(map[string]any); got["id"] != id {
 			t.Errorf("question.get %v", got)
 		}
-		got := b.call("question.resolve", map[string]any{"id": id, "answers": map[string]any{"answers": map[string]any{item["questionId"].(string): []string{answer}}}})
-		if got["status"] != "answered" {
+		b.call("chat.startup", map[string]any{"sessionKey": mainKey})
+		params := map[string]any{"id": id, "answers": map[string]any{"answers": map[string]any{item["questionId"].(string): []string{answer}}}}
+		status := "answered"
+		if answer == "" {
+			params, status = map[string]any{"id": id, "cancel": true}, "cancelled"
+		}
+		if got := b.call("question.resolve", params); got["status"] != status {
 			t.Errorf("question.resolve %v", got)
 		}
+		if got := b.next("question.resolved"); got["id"] != id || got["status"] != status || answer != "" && !strings.Contains(fmt.Sprint(got["answers"]), answer) {
+			t.Errorf("the client that has answered gets %v", got)
+		}
 		text := ""
-		a.finish("run-"+answer, &text)
-		if text != want {
+		if a.finish(run, &text); text != want {
 			t.Errorf("%s: %q", answer, text)
 		}
+		if got := b.refused("question.resolve", params); got["details"].(map[string]any)["reason"] != "QUESTION_NOT_FOUND" {
+			t.Errorf("second answer: %v", got)
+		}
 	}
+	// The turn continues after the answer, so the others know that there was one.
+	a.send(mainKey, "run", "question, then wait")
+	id := a.next("question.requested")["id"]
+	b.call("question.resolve", map[string]any{"id": id, "cancel": true})
+	if got := a.next("question.resolved"); got["id"] != id || got["status"] != "answered" {
+		t.Errorf("the other client gets %v", got)
+	}
+	h.open()
+	a.finish("run", new(string))
 }
 
 // Files reach the agent, and the history shows them.
@@ -254,8 +282,8 @@ func TestAttachments(t *testing.T) {
 	c.call("chat.send", send("r", png))
 	text := ""
 	c.finish("r", &text)
-	if text != "2 parts" && text != "1 parts" { // whether the text is one of them is the agent's matter
-		t.Errorf("answer %q", text)
+	if text != "media" {
+		t.Errorf("the agent got %q", text)
 	}
 	row := c.call("chat.history", map[string]any{"sessionKey": mainKey})["messages"].([]any)[0].(map[string]any)
 	found := false

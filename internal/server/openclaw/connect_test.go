@@ -105,6 +105,9 @@ func TestHello(t *testing.T) {
 			if auth := hello["auth"].(map[string]any); auth["deviceToken"] != nil {
 				t.Errorf("auth %v", auth)
 			}
+			if mode := hello["snapshot"].(map[string]any)["authMode"]; mode != "token" { // or the Control UI forgets its token
+				t.Errorf("mode of authentication %v", mode)
+			}
 			defaults := hello["snapshot"].(map[string]any)["sessionDefaults"].(map[string]any)
 			if defaults["mainSessionKey"] != mainKey {
 				t.Errorf("defaults %v", defaults)

@@ -198,10 +198,24 @@ func TestPages(t *testing.T) {
 	if got := strings.Join(texts, ","); got != "re: c,c,re: b,b,re: a,a" {
 		t.Errorf("pages %s", got)
 	}
+	// The run in flight is a row of none of the pages.
+	running := h.connect("ui")
+	running.send(mainKey, "d", "slow")
+	running.apply(running.next("chat"), new(string))
+	page := c.call("chat.history", map[string]any{"sessionKey": mainKey, "limit": 3})
+	before := c.call("chat.history", map[string]any{"sessionKey": mainKey, "limit": 2, "offset": page["nextOffset"]})
+	texts = nil
+	for _, row := range append(before["messages"].([]any), page["messages"].([]any)...) {
+		texts = append(texts, textOf(row))
+	}
+	if got := strings.Join(texts, ","); got != "b,re: b,c,re: c,slow" {
+		t.Errorf("pages %s", got)
+	}
+	running.call("chat.abort", map[string]any{"sessionKey": mainKey})
 	text := ""
 	c.send(mainKey, "long", "words")
 	c.finish("long", &text)
-	page := c.call("chat.history", map[string]any{"sessionKey": mainKey, "maxBytes": 1500})
+	page = c.call("chat.history", map[string]any{"sessionKey": mainKey, "maxBytes": 1500})
 	rows := page["messages"].([]any)
 	last := rows[len(rows)-1].(map[string]any)
 	if page["hasMore"] != true || !strings.HasSuffix(textOf(last), "...(truncated)...") || last["__openclaw"].(map[string]any)["truncated"] != true {

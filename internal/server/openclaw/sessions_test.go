@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -83,6 +84,27 @@ func TestDeletedElsewhere(t *testing.T) {
 	}
 	if got := c.call("chat.history", map[string]any{"sessionKey": mainKey}); got["sessionId"] == id || len(got["messages"].([]any)) != 2 {
 		t.Errorf("history %v", got)
+	}
+}
+
+// A connection can subscribe to a limited number of sessions. What is beyond it is refused, and not ignored.
+func TestSubscriptions(t *testing.T) {
+	h := newHarness(t)
+	c := h.connect("ui")
+	for i := range maxSessions {
+		c.call("sessions.messages.subscribe", map[string]any{"key": fmt.Sprint("s", i)})
+	}
+	c.call("sessions.messages.subscribe", map[string]any{"key": "s0"})
+	if got := c.refused("sessions.messages.subscribe", map[string]any{"key": mainKey}); got["code"] != "UNAVAILABLE" {
+		t.Errorf("one too many: %v", got)
+	}
+	if got := c.call("sessions.messages.unsubscribe", map[string]any{"key": "s0"}); got["subscribed"] != false {
+		t.Errorf("unsubscribed: %v", got)
+	}
+	c.call("sessions.messages.subscribe", map[string]any{"key": mainKey})
+	c.send(mainKey, "r", "hello")
+	if got := c.next("session.message"); got["sessionKey"] != mainKey {
+		t.Errorf("message %v", got)
 	}
 }
 
