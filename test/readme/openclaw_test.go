@@ -98,7 +98,7 @@ func chatAsOpenClaw(t *testing.T, url, session, run string) {
 	call(ctx, t, conn, "connect", map[string]any{
 		"minProtocol": 4, "maxProtocol": 4, "client": map[string]any{"id": "cli", "mode": "cli"}, "role": "operator", "auth": map[string]any{"token": "secret"},
 	})
-	call(ctx, t, conn, "chat.send", map[string]any{"sessionKey": session, "message": "what is 6*7", "idempotencyKey": run})
+	call(ctx, t, conn, "chat.send", map[string]any{"sessionKey": session, "message": "count to 3", "idempotencyKey": run})
 	for {
 		var f struct {
 			Event   string `json:"event"`
@@ -115,7 +115,7 @@ func chatAsOpenClaw(t *testing.T, url, session, run string) {
 		if f.Event != "chat" || f.Payload.State == "delta" {
 			continue
 		}
-		if f.Payload.State != "final" || !strings.Contains(string(f.Payload.Message), "42") {
+		if f.Payload.State != "final" || !strings.Contains(string(f.Payload.Message), "1, 2, **3**") {
 			t.Errorf("the answer is %s", b)
 		}
 		return

@@ -218,8 +218,8 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// A question is listed, reported to all clients and answered once. The client that answers is told its own answer, so that the event doesn't
-// contradict the response, and the others that it was answered.
+// A question is listed, reported to all clients and answered once. The client that answers gets its answer in the event, so that the event
+// doesn't contradict the response, and the others learn that there was one.
 func TestQuestions(t *testing.T) {
 	h := newHarness(t)
 	a, b := h.connect("ui"), h.connect("ui")

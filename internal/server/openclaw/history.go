@@ -168,24 +168,24 @@ func (s *session) inFlight(t *transcript.Transcript) (*inFlightRun, string) {
 
 // fit removes the oldest rows of a page until it has at most a number of bytes. If the last row alone has more, it is shortened.
 func (page *historyPage) fit(limit int) {
-	size, first := 0, len(page.Messages)
-	for first > 0 {
-		if size += page.Messages[first-1].size(); size > limit {
+	size, start := 0, len(page.Messages)
+	for start > 0 {
+		if size += page.Messages[start-1].size(); size > limit {
 			break
 		}
-		first--
+		start--
 	}
-	if first == 0 {
+	if start == 0 {
 		return
 	}
-	if last := len(page.Messages) - 1; first > last {
+	if last := len(page.Messages) - 1; start > last {
 		page.Messages[last].shorten(max(limit, minRowBytes))
-		first = last
-		if first == 0 {
+		start = last
+		if start == 0 {
 			return
 		}
 	}
-	page.Messages = page.Messages[first:]
+	page.Messages = page.Messages[start:]
 	next := page.offset + len(page.Messages)
 	page.HasMore, page.NextOffset, page.TotalMessages = true, &next, nil
 }

@@ -164,13 +164,13 @@ func (c *connection) expectResolution(conversation, id string, resolved resoluti
 			sessions = append(sessions, s)
 		}
 	}
-	set := func(change func(s *session)) {
+	update := func(change func(s *session)) {
 		for _, s := range sessions {
 			s.mu.Lock()
 			change(s)
 			s.mu.Unlock()
 		}
 	}
-	set(func(s *session) { s.resolutions[id] = resolved })
-	return func() { set(func(s *session) { delete(s.resolutions, id) }) }
+	update(func(s *session) { s.resolutions[id] = resolved })
+	return func() { update(func(s *session) { delete(s.resolutions, id) }) }
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // newestRows returns the newest rows of a transcript, oldest first, without those of the run in flight: a client gets that one by itself. It
-// returns at least most rows if there are that many.
-func newestRows(t *transcript.Transcript, inFlight string, most int) []message {
+// returns at least count rows if there are that many.
+func newestRows(t *transcript.Transcript, inFlight string, count int) []message {
 	answers := answersOf(t)
 	var groups [][]message // the newest first
-	count := 0
-	for i := len(t.Messages) - 1; i >= 0 && count < most; i-- {
+	n := 0
+	for i := len(t.Messages) - 1; i >= 0 && n < count; i-- {
 		var rows []message
 		switch m := t.Messages[i]; {
 		case m.Role == event.User:
@@ -26,7 +26,7 @@ func newestRows(t *transcript.Transcript, inFlight string, most int) []message {
 			rows = answers.rows(t, i)
 		}
 		groups = append(groups, rows)
-		count += len(rows)
+		n += len(rows)
 	}
 	slices.Reverse(groups)
 	return slices.Concat(groups...)
@@ -164,7 +164,7 @@ func answerRows(m *transcript.Message) (rows []message) {
 	return rows
 }
 
-// rowsPerMessage is how many rows of a message have numbers of their own.
+// rowsPerMessage is how many rows of a message have different numbers.
 const rowsPerMessage = 1000
 
 // metaOf returns what identifies the n-th row of a message. The first one has the id of the message. The numbers ascend over all rows and don't

@@ -51,11 +51,11 @@ func (c *connection) sendMessage(rq *request, p *sendParams) (any, error) {
 		return nil, err
 	}
 	if strings.TrimSpace(p.Message) == "/stop" {
-		stopped, err := c.stop(&abortParams{SessionKey: p.SessionKey, AgentID: p.AgentID})
+		ack, err := c.stop(&abortParams{SessionKey: p.SessionKey, AgentID: p.AgentID})
 		if err != nil {
 			return nil, err
 		}
-		return sendAck{RunID: p.IdempotencyKey, Status: "ok", Summary: stopped.summary()}, nil
+		return sendAck{RunID: p.IdempotencyKey, Status: "ok", Summary: ack.summary()}, nil
 	}
 	text, err := p.message()
 	if err != nil {
