@@ -3,17 +3,13 @@
 package openclaw
 
 import (
-	"bufio"
 	"encoding/base64"
-	"encoding/json"
-	"io"
-	"net/http"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -34,40 +30,55 @@ func TestOutput(t *testing.T) {
 		t.Run(r.version, func(t *testing.T) {
 			node, script := r.install(t)
 			page := filepath.Join(filepath.Dir(script), "dist", "control-ui")
-			leat := harness.Leat(t, []string{"LEAT_OUTPUTS_OPENCLAW=true", "LEAT_OUTPUTS_OPENCLAW_UI=" + page}, "--agent", "demo")
+			leat := harness.Leat(t, []string{"LEAT_OUTPUTS_OPENCLAW=true", "LEAT_OUTPUTS_OPENCLAW_UI=" + page, "LEAT_API_TOKEN=" + token}, "--agent", "demo")
 			leat.Start(t)
-			o := &output{node: node, script: script, leat: leat, home: t.TempDir(), client: harness.NewClient(leat.URL)}
-			if err := os.WriteFile(filepath.Join(o.home, "openclaw.json"), []byte(`{"gateway":{"mode":"remote"}}`), 0o600); err != nil {
-				t.Fatal(err)
+			o := &output{leat: leat, home: t.TempDir(), client: harness.NewClient(leat.URL)}
+			o.client.Token = token
+			// The commands of the documentation begin with npx, which would look for the package in the folder of the user.
+			npx := fmt.Sprintf("#!/bin/sh\nshift\nexec '%s' '%s' \"$@\"\n", node, script)
+			for name, content := range map[string]string{"openclaw.json": `{"gateway":{"mode":"remote"}}`, "npx": npx} {
+				if err := os.WriteFile(filepath.Join(o.home, name), []byte(content), 0o700); err != nil {
+					t.Fatal(err)
+				}
 			}
 			t.Run("ACP bridge", o.bridge)
 			t.Run("terminal", o.terminal)
 			t.Run("Control UI", func(t *testing.T) {
 				harness.RunBrowser(t, "openclaw-output.mjs", map[string]any{
-					"url": leat.URL, "token": "any", "picture": base64.StdEncoding.EncodeToString(drawing(t, 32)),
+					"url": leat.URL, "token": token, "picture": base64.StdEncoding.EncodeToString(drawing(t, 32)),
 				}, map[string]harness.Action{"leat/kill": leat.KillAction(), "leat/start": leat.StartAction()})
 			})
 		})
 	}
 }
 
-// output is Leat as a gateway, with the programs that use it.
+// output is Leat as a gateway, with a folder for the programs that use it.
 type output struct {
-	node, script string
-	leat         *harness.Program
-	home         string
-	client       *harness.Client
+	leat   *harness.Program
+	home   string
+	client *harness.Client
 }
 
-// command returns a client of OpenClaw.
-func (o *output) command(t *testing.T, args ...string) *exec.Cmd {
+// commandOf returns the command of the documentation for a client of OpenClaw, for a shell. Only the address is another one.
+func (o *output) commandOf(t *testing.T, name string) string {
 	t.Helper()
-	args = append([]string{o.script}, args...)
-	c := exec.CommandContext(t.Context(), o.node, append(args, "--url", "ws"+strings.TrimPrefix(o.leat.URL, "http")+"/openclaw", "--token", token)...)
+	doc, err := os.ReadFile("../../../docs/outputs/openclaw.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^npx openclaw ` + name + ` .*$`).FindString(string(doc))
+	if line == "" {
+		t.Fatalf("the documentation has no command %s", name)
+	}
+	return "exec " + strings.Replace(line, "127.0.0.1:31337", strings.TrimPrefix(o.leat.URL, "http://"), 1)
+}
+
+// run sets the environment of a command.
+func (o *output) run(c *exec.Cmd) *exec.Cmd {
 	c.Dir = o.home
 	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + o.home, "OPENCLAW_STATE_DIR=" + filepath.Join(o.home, "state"), "OPENCLAW_CONFIG_PATH=" + filepath.Join(o.home, "openclaw.json"),
-		"OPENCLAW_NO_RESPAWN=1", "TERM=xterm-256color",
+		"PATH=" + o.home + ":" + os.Getenv("PATH"), "HOME=" + o.home, "OPENCLAW_STATE_DIR=" + filepath.Join(o.home, "state"),
+		"OPENCLAW_CONFIG_PATH=" + filepath.Join(o.home, "openclaw.json"), "OPENCLAW_NO_RESPAWN=1", "TERM=xterm-256color", "LEAT_API_TOKEN=" + token,
 	}
 	return c
 }
@@ -75,25 +86,11 @@ func (o *output) command(t *testing.T, args ...string) *exec.Cmd {
 // visible returns the visible text of the newest turn of a session.
 func (o *output) visible(t *testing.T, key string) (text string, tools int) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.leat.URL+"/api/conversations", nil)
+	conversations, err := o.client.Conversations(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var list struct {
-		Conversations []struct {
-			ID       string                     `json:"id"`
-			Metadata map[string]json.RawMessage `json:"metadata"`
-		} `json:"conversations"`
-	}
-	if err := json.NewDecoder(res.Body).Decode(&list); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range list.Conversations {
+	for _, c := range conversations {
 		if string(c.Metadata["openclaw_key"]) != `"`+key+`"` {
 			continue
 		}
@@ -113,171 +110,4 @@ func (o *output) visible(t *testing.T, key string) (text string, tools int) {
 	}
 	t.Fatalf("no conversation has the key %s", key)
 	return "", 0
-}
-
-// bridge has an editor's side of ACP ask, which gets the text and the tools.
-func (o *output) bridge(t *testing.T) {
-	const key = "agent:demo:acp"
-	c := o.command(t, "acp", "--session", key, "--no-prefix-cwd")
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var faults strings.Builder
-	c.Stderr = &faults
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop := sync.OnceFunc(func() { _ = c.Process.Kill(); _ = c.Wait() })
-	defer stop()
-	timer := time.AfterFunc(outputLimit, func() { _ = c.Process.Kill() })
-	defer timer.Stop()
-	send := func(id int, method string, params any) {
-		b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-		if err == nil {
-			_, err = in.Write(append(b, '\n'))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, calls, reason := "", map[string]bool{}, ""
-	send(1, "initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{}})
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 16<<20)
-	for reason == "" && lines.Scan() {
-		var f struct {
-			ID     int             `json:"id"`
-			Error  json.RawMessage `json:"error"`
-			Result struct {
-				SessionID  string `json:"sessionId"`
-				StopReason string `json:"stopReason"`
-			} `json:"result"`
-			Params struct {
-				Update struct {
-					Kind    string          `json:"sessionUpdate"`
-					Call    string          `json:"toolCallId"`
-					Content json.RawMessage `json:"content"`
-				} `json:"update"`
-			} `json:"params"`
-		}
-		if json.Unmarshal(lines.Bytes(), &f) != nil {
-			continue // not of the protocol
-		}
-		if f.Error != nil {
-			t.Fatalf("request %d: %s", f.ID, f.Error)
-		}
-		switch {
-		case f.ID == 1:
-			send(2, "session/new", map[string]any{"cwd": o.home, "mcpServers": []any{}})
-		case f.ID == 2:
-			send(3, "session/prompt", map[string]any{"sessionId": f.Result.SessionID, "prompt": []any{map[string]any{"type": "text", "text": "what is 6*7"}}})
-		case f.ID == 3:
-			reason = f.Result.StopReason
-		case f.Params.Update.Kind == "agent_message_chunk":
-			var content struct {
-				Text string `json:"text"`
-			}
-			if err := json.Unmarshal(f.Params.Update.Content, &content); err != nil {
-				t.Fatal(err)
-			}
-			text += content.Text
-		case f.Params.Update.Kind == "tool_call":
-			calls[f.Params.Update.Call] = true
-		}
-	}
-	stop()
-	if reason != "end_turn" {
-		t.Fatalf("stop reason %q\n%s", reason, faults.String())
-	}
-	if want, tools := o.visible(t, key); strings.TrimSpace(text) != strings.TrimSpace(want) || len(calls) != tools || tools == 0 {
-		t.Errorf("%d of %d tools, text\n%q, want\n%q", len(calls), tools, text, want)
-	}
-}
-
-// escapes are the control sequences of a terminal.
-var escapes = regexp.MustCompile(`\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][A-Z0-9]|\x1b[=>78]`)
-
-// screen collects what a terminal gets.
-type screen struct {
-	mu   sync.Mutex
-	text strings.Builder
-	news chan struct{}
-}
-
-func (s *screen) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.text.Write(b)
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
-	return len(b), nil
-}
-
-// wait waits until the screen has shown a text.
-func (s *screen) wait(t *testing.T, want string) {
-	t.Helper()
-	deadline := time.After(outputLimit)
-	for {
-		s.mu.Lock()
-		text := escapes.ReplaceAllString(s.text.String(), "")
-		s.mu.Unlock()
-		if strings.Contains(text, want) {
-			return
-		}
-		select {
-		case <-s.news:
-		case <-deadline:
-			t.Fatalf("the terminal doesn't show %q:\n%s", want, text[max(0, len(text)-4000):])
-		}
-	}
-}
-
-// terminal types into the terminal interface: a question, and one that needs an approval.
-func (o *output) terminal(t *testing.T) {
-	if _, err := exec.LookPath("script"); err != nil {
-		t.Skip("SKIPPED: script is not installed; install it to drive the terminal interface (apt install bsdutils)")
-	}
-	inner := o.command(t, "tui")
-	var quoted []string
-	for _, a := range inner.Args {
-		quoted = append(quoted, "'"+strings.ReplaceAll(a, "'", `'\''`)+"'")
-	}
-	c := exec.CommandContext(t.Context(), "script", "-qfec", "stty cols 120 rows 40; exec "+strings.Join(quoted, " "), "/dev/null")
-	c.Dir, c.Env = inner.Dir, inner.Env
-	s := &screen{news: make(chan struct{}, 1)}
-	c.Stdout, c.Stderr = s, s
-	keys, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = keys.Close(); _ = c.Process.Kill(); _ = c.Wait() }()
-	enter := func(text string) {
-		if _, err := io.WriteString(keys, text); err != nil {
-			t.Fatal(err)
-		}
-		s.wait(t, text)
-		if _, err := io.WriteString(keys, "\r"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.wait(t, "session agent:demo:main")
-	enter("what is 5*5")
-	s.wait(t, "5*5 = 25")
-	s.wait(t, "print(5*5)")
-	enter("ask")
-	s.wait(t, "May I write a haiku")
-	if _, err := io.WriteString(keys, "\r"); err != nil { // the choice that is selected denies it
-		t.Fatal(err)
-	}
-	s.wait(t, "All right, I leave it.")
 }

@@ -73,6 +73,7 @@ test("an answer with reasoning and tools, and the same after a reload", async ()
   assert.equal(turn.outcome, "completed");
   await shows(page, [...lines, "what is 6*7"]);
   await picture(page, "plain");
+  assert.doesNotMatch(page.url(), /token/); // the page has it elsewhere, and keeps it
   await page.reload();
   await shows(page, [...lines, "6*7 = 42"]);
   assert.equal(await page.getByText("6*7 = 42").count(), 1);
@@ -89,19 +90,19 @@ test("several tools at once, one of which fails", async () => {
   await picture(page, "tools");
 });
 
-for (const [button, decision] of [["Allow once", "approve"], ["Deny", "deny"]]) {
+for (const [session, button] of [["first-approval", "Allow once"], ["second-approval", "Deny"]]) {
   test(`an approval: ${button}`, async () => {
-    const session = `ask-${decision}`;
     const page = await open(session);
     await ask(page, "ask");
-    const choice = page.getByRole("button", { name: button }).last();
+    // Exactly this name: the sidebar has buttons with the name of the session in theirs, and shows the approval too.
+    const choice = page.getByRole("button", { name: button, exact: true }).first();
     await choice.waitFor();
     await picture(page, session);
     await choice.click();
     const { turn, lines } = await waitForEnd(session);
     assert.equal(turn.outcome, "completed");
     await shows(page, lines);
-    await page.getByRole("button", { name: button }).waitFor({ state: "detached" });
+    await choice.waitFor({ state: "detached" });
     assert.deepEqual(page.faults, []);
   });
 }
