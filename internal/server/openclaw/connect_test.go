@@ -198,6 +198,7 @@ func TestDevice(t *testing.T) {
 // The Control UI is served with a base, for its own addresses too, and the path of the WebSocket isn't a page.
 func TestPage(t *testing.T) {
 	h := newHarnessOn(t, memory.New(), controlUI(t))
+	policy := ""
 	get := func(path string) (int, string) {
 		res, err := http.Get(h.ts.URL + path)
 		if err != nil {
@@ -207,11 +208,16 @@ func TestPage(t *testing.T) {
 		if err := errors.Join(err, res.Body.Close()); err != nil {
 			t.Fatal(err)
 		}
+		policy = res.Header.Get("Content-Security-Policy")
 		return res.StatusCode, string(b)
 	}
 	for _, path := range []string{"/openclaw/", "/openclaw/chat/main", "/openclaw/index.html"} {
 		if code, body := get(path); code != http.StatusOK || !strings.Contains(body, `<base href="/openclaw/">`) || !strings.Contains(body, `base-path="/openclaw"`) {
 			t.Errorf("%s: %d %s", path, code, body)
+		}
+		// The hash of the page's own script: printf 'x()' | openssl dgst -sha256 -binary | base64
+		if want := "script-src 'self' 'sha256-D6IGS8VMvCoyaR/l0h9tERrBTATY01CoPS7l6xDv0kI=';"; !strings.Contains(policy, want) || !strings.Contains(policy, "frame-ancestors 'none'") {
+			t.Errorf("%s: policy %q", path, policy)
 		}
 	}
 	for path, want := range map[string]int{

@@ -105,7 +105,7 @@ func (h *harness) visible(c *client, key string) (text string) {
 func controlUI(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range map[string]string{"index.html": `<html lang="en"><head><title>x</title></head></html>`, "assets/a.js": "1"} {
+	for name, content := range map[string]string{"index.html": `<html lang="en"><head><title>x</title><script src="a.js"></script><script>x()</script></head></html>`, "assets/a.js": "1"} {
 		name = filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(content), 0o600)); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,8 @@ package openclaw
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"html"
 	"io/fs"
@@ -11,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	gopath "path"
+	"regexp"
 	"strings"
 
 	"github.com/leat-dev/leat/internal/gateway"
@@ -57,11 +60,31 @@ func (s *surface) page(w http.ResponseWriter, r *http.Request, files fs.FS) erro
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
+	h.Set("Content-Security-Policy", policyOf(b))
+	h.Set("X-Frame-Options", "DENY")
 	_, err = w.Write(b)
 	return err
 }
 
 const indexFile = "index.html"
+
+// inlineScript finds the scripts of a page that aren't files.
+var inlineScript = regexp.MustCompile(`(?s)<script(?:\s[^>]*)?>(.*?)</script>`)
+
+// policyOf returns the security policy of the page: it runs no other scripts than its own and connects to no other server. The dashboard and its
+// cookie have the same origin, so a script from a message could do whatever the user can.
+func policyOf(page []byte) string {
+	scripts := "'self'"
+	for _, m := range inlineScript.FindAllSubmatch(page, -1) {
+		if len(m[1]) == 0 {
+			continue // a file
+		}
+		sum := sha256.Sum256(m[1])
+		scripts += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'self'; script-src " + scripts + "; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; " +
+		"media-src 'self' data: blob:; connect-src 'self' data:; object-src 'none'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
+}
 
 // contentType returns the type of a file by its name.
 func contentType(name string) string {

@@ -114,11 +114,13 @@ func (s *session) follow(ctx context.Context) {
 			return false, err
 		},
 	}.Follow(ctx, c.s.gw, c.principal(), s.conversation)
+	isClosed := ctx.Err() != nil || errors.Is(err, socket.ErrDisconnected)
 	s.mu.Lock()
 	s.isEnded = true
 	s.mu.Unlock()
+	s.leave()
 	switch {
-	case ctx.Err() != nil || errors.Is(err, socket.ErrDisconnected):
+	case isClosed:
 	case server.Describe(err).Status == http.StatusInternalServerError:
 		c.conn.End(fmt.Errorf("follow conversation %s: %w", s.conversation, err)) // the client reconnects and reads the history again
 	default:
