@@ -58,7 +58,7 @@ func scripts(g gate) agent.Agent {
 			}
 			return out.Text("decision: " + string(a.Decision))
 		case "question", "question,":
-			a, err := out.Ask(ctx, event.Request{ID: "q", Kind: event.RequestInput, Prompt: "Which?", Options: []string{"red", "blue"}})
+			a, err := out.Ask(ctx, event.Request{ID: "q", Kind: event.RequestInput, Prompt: "Which?", Options: []string{"red", "blue", "grey", "pink", "cyan", "teal"}})
 			if err != nil {
 				return err
 			}

@@ -223,13 +223,13 @@ func TestApprovals(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	h := newHarness(t)
 	a, b := h.connect("ui"), h.connect("ui")
-	for answer, want := range map[string]string{"blue": "answer: blue", "green": "answer: green", "": "answer: deny"} {
+	for answer, want := range map[string]string{"blue": "answer: blue", "teal": "answer: teal", "green": "answer: green", "": "answer: deny"} {
 		run := "run-" + answer
 		a.send(mainKey, run, "question")
 		asked := a.next("question.requested")
 		id := asked["id"].(string)
 		item := asked["questions"].([]any)[0].(map[string]any)
-		if item["question"] != "Which?" || len(item["options"].([]any)) != 2 || asked["expiresAtMs"].(float64) <= asked["createdAtMs"].(float64) {
+		if item["question"] != "Which?\nOther answers: cyan, teal" || len(item["options"].([]any)) != maxOptions || asked["expiresAtMs"].(float64) <= asked["createdAtMs"].(float64) {
 			t.Errorf("question %v", asked)
 		}
 		if got := b.call("question.get", map[string]any{"id": id})["question"].(map[string]any); got["id"] != id {

@@ -16,7 +16,7 @@ import (
 const (
 	// questionID is the id of the only question of a request.
 	questionID = "answer"
-	// maxOptions is how many options a question may have. The Control UI refuses more.
+	// maxOptions is how many options a question may have, because the Control UI refuses more. The user can type the others.
 	maxOptions = 4
 )
 
@@ -79,8 +79,12 @@ func questionOf(k sessionKey, run, turn string, r *transcript.Request) *question
 	item := questionItem{
 		ID: questionID, Question: cmp.Or(strings.TrimSpace(r.Prompt), "The agent needs an answer."), Options: []questionOption{}, IsOther: true,
 	}
-	for _, o := range r.Options[:min(len(r.Options), maxOptions)] {
+	buttons := min(len(r.Options), maxOptions)
+	for _, o := range r.Options[:buttons] {
 		item.Options = append(item.Options, questionOption{o})
+	}
+	if others := r.Options[buttons:]; len(others) > 0 {
+		item.Question += "\nOther answers: " + strings.Join(others, ", ")
 	}
 	return &question{
 		ID: requestID(turn, r.ID), Questions: []questionItem{item}, AgentID: k.agent, SessionKey: k.full, RunID: run, CreatedAt: r.At,
