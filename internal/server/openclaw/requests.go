@@ -13,7 +13,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// requestLife is how long clients show a request after they have got it. Requests of Leat don't expire.
+// requestLife is how long clients show a request after they have got it. Leat closes the request when its turn has waited for too long, which may be
+// earlier.
 const requestLife = 24 * time.Hour
 
 // requestID returns the id of a request for clients: that of its turn and its own.
