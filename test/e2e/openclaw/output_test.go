@@ -30,7 +30,12 @@ func TestOutput(t *testing.T) {
 		t.Run(r.version, func(t *testing.T) {
 			node, script := r.install(t)
 			page := filepath.Join(filepath.Dir(script), "dist", "control-ui")
-			leat := harness.Leat(t, []string{"LEAT_OUTPUTS_OPENCLAW=true", "LEAT_OUTPUTS_OPENCLAW_UI=" + page, "LEAT_API_TOKEN=" + token}, "--agent", "demo")
+			question, err := filepath.Abs("testdata/question.mjs")
+			if err != nil {
+				t.Fatal(err)
+			}
+			leat := harness.Leat(t, []string{"LEAT_OUTPUTS_OPENCLAW=true", "LEAT_OUTPUTS_OPENCLAW_UI=" + page, "LEAT_API_TOKEN=" + token}, "--agent", "demo",
+				"--agent", fmt.Sprintf("asker=plugin:%s %s", node, question))
 			leat.Start(t)
 			o := &output{leat: leat, home: t.TempDir(), client: harness.NewClient(leat.URL)}
 			o.client.Token = token
