@@ -64,6 +64,8 @@ const (
 )
 
 // resultOf returns the result of a call for people and models.
+//
+// The protocol's event for a result has no field for a failure, so its text says that it is one.
 func resultOf(p *transcript.Part) string {
 	// Both streams of a command are one text, because a result can't have two.
 	output := p.Text(event.Output)
@@ -102,6 +104,8 @@ func (w *writer) syncActivity(state *partState, p *transcript.Part) {
 }
 
 // activityOf returns a part as an activity, or false if it has no content yet.
+//
+// The content of an activity must be an object, so data of another type is the value of one.
 func activityOf(p *transcript.Part) (a activity, ok bool) {
 	switch p.Kind {
 	case event.KindStatus:

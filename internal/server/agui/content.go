@@ -35,6 +35,8 @@ type sentSource struct {
 }
 
 // contentOf returns the content of a user's message: its text, or a list of parts if it has files.
+//
+// The name of a file has no place in the protocol, except in the parts of 0.x that 1.0 has replaced.
 func contentOf(m *transcript.Message) json.RawMessage {
 	var parts []sentPart
 	if text := textOf(m); text != "" {
@@ -56,6 +58,8 @@ func contentOf(m *transcript.Message) json.RawMessage {
 }
 
 // mediaKind returns the type of the part for a file.
+//
+// Clients show images, audio and video in their own ways, and everything else as a document.
 func mediaKind(mime string) string {
 	switch kind, _, _ := strings.Cut(mime, "/"); kind {
 	case "image", "audio", "video":
