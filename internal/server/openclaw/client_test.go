@@ -48,18 +48,19 @@ func (h *harness) dial(header http.Header) *client {
 // connect opens a connection as a client of a mode.
 func (h *harness) connect(mode string) *client {
 	h.t.Helper()
-	return h.connectAs(mode, nil)
+	return h.connectAs(mode, secret)
 }
 
-func (h *harness) connectAs(mode string, header http.Header) *client {
+// connectAs opens a connection with a token.
+func (h *harness) connectAs(mode, token string) *client {
 	h.t.Helper()
-	c := h.dial(header)
+	c := h.dial(nil)
 	if e := c.read(); e["event"] != "connect.challenge" {
 		h.t.Fatalf("first frame %v", e)
 	}
 	hello := c.call("connect", map[string]any{
 		"minProtocol": 4, "maxProtocol": 4, "client": map[string]any{"id": "cli", "mode": mode, "version": "1", "platform": "linux"},
-		"role": "operator", "scopes": []string{"operator.read", "operator.write"}, "auth": map[string]any{"token": secret},
+		"role": "operator", "scopes": []string{"operator.read", "operator.write"}, "auth": map[string]any{"token": token},
 	})
 	if hello["type"] != "hello-ok" {
 		h.t.Fatalf("hello %v", hello)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/coder/websocket"
@@ -110,8 +111,11 @@ func (c *connection) admit(id string, p *connectParams) error {
 		return refuse(id, closeRefused, nil, "role %q is not served here; connect as operator", p.Role)
 	}
 	if err := c.authenticate(p); err != nil {
-		c.s.srv.Metrics().Unauthorized(true)
 		d := server.Describe(err)
+		if d.Status >= http.StatusInternalServerError { // the token may be right, and the client should try again
+			return &refusal{id, faultOf(d), websocket.StatusTryAgainLater}
+		}
+		c.s.srv.Metrics().Unauthorized(true)
 		details := map[string]any{"code": "AUTH_TOKEN_MISMATCH", "authReason": "token_mismatch", "canRetryWithDeviceToken": false}
 		if d.Reason == server.ReasonAttempts {
 			details = map[string]any{"code": "AUTH_RATE_LIMITED", "authReason": "rate_limited"}

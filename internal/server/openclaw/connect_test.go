@@ -37,6 +37,8 @@ func TestRefused(t *testing.T) {
 		"wrong token":      {connect(func(p map[string]any) { p["auth"] = map[string]any{"token": "x"} }), "AUTH_TOKEN_MISMATCH", "unauthorized", 1008},
 		"no token":         {connect(func(p map[string]any) { delete(p, "auth") }), "AUTH_TOKEN_MISMATCH", "unauthorized", 1008},
 		"wrong password":   {connect(func(p map[string]any) { p["auth"] = map[string]any{"password": "x"} }), "AUTH_TOKEN_MISMATCH", "unauthorized", 1008},
+		"expired token":    {connect(func(p map[string]any) { p["auth"] = map[string]any{"token": "expired"} }), "AUTH_TOKEN_MISMATCH", "expired", 1008},
+		"unchecked token":  {connect(func(p map[string]any) { p["auth"] = map[string]any{"token": "unchecked"} }), "", "try again", 1013},
 		"future protocol":  {connect(func(p map[string]any) { p["minProtocol"], p["maxProtocol"] = 5, 6 }), "PROTOCOL_MISMATCH", "protocol mismatch", 1002},
 		"no client":        {connect(func(p map[string]any) { p["client"] = map[string]any{} }), "", "client.id", 1008},
 		"a node":           {connect(func(p map[string]any) { p["role"] = "node" }), "", "role", 1008},

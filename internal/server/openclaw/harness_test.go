@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,22 @@ const (
 )
 
 var admin = gateway.Principal{Admin: true}
+
+// users verifies the tokens of users: "user-NAME", and two that are refused for other reasons than being wrong.
+type users struct{}
+
+func (users) Verify(_ context.Context, token string) (server.Identity, error) {
+	if name, ok := strings.CutPrefix(token, "user-"); ok {
+		return server.Identity{Principal: gateway.Principal{Subject: name}}, nil
+	}
+	switch token {
+	case "expired":
+		return server.Identity{}, server.ErrExpired
+	case "unchecked":
+		return server.Identity{}, server.ErrNotNow
+	}
+	return server.Identity{}, errors.New("not a user's token")
+}
 
 // harness is a gateway with this surface behind a real listener.
 type harness struct {
@@ -53,7 +70,7 @@ func newHarnessOn(t *testing.T, j journal.Journal, page string) *harness {
 	if err := gw.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h.gw, h.srv = gw, server.New(server.Options{Token: secret})
+	h.gw, h.srv = gw, server.New(server.Options{Token: secret, Users: users{}})
 	Register(h.srv, gw, page)
 	h.ts = httptest.NewUnstartedServer(h.srv)
 	h.ts.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {

@@ -2,12 +2,10 @@ package openclaw
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/leat-dev/leat/internal/gateway"
-	"github.com/leat-dev/leat/internal/server"
 )
 
 // Sessions are created, listed, renamed, emptied and deleted, and unknown ones are refused.
@@ -111,10 +109,7 @@ func TestSubscriptions(t *testing.T) {
 // Two users with the same key have two sessions, and neither sees the other's.
 func TestPrincipals(t *testing.T) {
 	h := newHarness(t)
-	as := func(subject string) *client {
-		return h.connectAs("ui", http.Header{server.HeaderSubject: {subject}})
-	}
-	alice, bob := as("alice"), as("bob")
+	alice, bob := h.connectAs("ui", "user-alice"), h.connectAs("ui", "user-bob")
 	alice.send(mainKey, "same-run", "secret of alice")
 	alice.finish("same-run", new(string))
 	bob.send(mainKey, "same-run", "hello")
