@@ -35,7 +35,7 @@ func TestOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 			leat := harness.Leat(t, []string{"LEAT_OUTPUTS_OPENCLAW=true", "LEAT_OUTPUTS_OPENCLAW_UI=" + page, "LEAT_API_TOKEN=" + token}, "--agent", "demo",
-				"--agent", fmt.Sprintf("asker=plugin:%s %s", node, question))
+				"--agent", fmt.Sprintf("quiz=plugin:%s %s", node, question))
 			leat.Start(t)
 			o := &output{leat: leat, home: t.TempDir(), client: harness.NewClient(leat.URL)}
 			o.client.Token = token

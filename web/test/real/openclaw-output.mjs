@@ -15,7 +15,7 @@ before(async () => {
 after(() => browser?.close());
 
 /** Opens the page with a session. Its errors fail the test that calls wantNoErrors. */
-async function open(session) {
+async function open(session, agent = "demo") {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   page.setDefaultTimeout(limit);
@@ -24,8 +24,8 @@ async function open(session) {
   page.on("pageerror", (e) => page.faults.push(String(e)));
   page.on("websocket", (ws) => ws.on("close", () => page.closes++));
   const headers = { "Content-Type": "application/json", Authorization: `Bearer ${facts.token}` };
-  await fetch(`${facts.url}/api/conversations`, { method: "POST", headers, body: JSON.stringify({ id: session, agent: "demo" }) }); // or it exists
-  await page.goto(`${facts.url}/openclaw/chat/demo/${session}#token=${facts.token}`);
+  await fetch(`${facts.url}/api/conversations`, { method: "POST", headers, body: JSON.stringify({ id: session, agent }) }); // or it exists
+  await page.goto(`${facts.url}/openclaw/chat/${agent}/${session}#token=${facts.token}`);
   await composer(page).waitFor();
   return page;
 }
@@ -106,6 +106,23 @@ for (const [session, button] of [["first-approval", "Allow once"], ["second-appr
     assert.deepEqual(page.faults, []);
   });
 }
+
+test("a question, answered on one page and shown on another one", async () => {
+  const page = await open("question", "quiz");
+  const second = await open("question", "quiz");
+  await ask(page, "paint it");
+  await page.getByRole("radio", { name: "blue" }).click();
+  await second.getByRole("radio", { name: "blue" }).waitFor();
+  await picture(page, "question");
+  await page.getByRole("button", { name: "Submit" }).click();
+  for (const p of [page, second]) {
+    await says(p, "You chose blue.");
+    await p.getByRole("radio", { name: "blue" }).waitFor({ state: "detached" });
+    assert.deepEqual(p.faults, []);
+  }
+  await picture(page, "answered");
+  await picture(second, "answered-elsewhere");
+});
 
 test("a failed answer keeps its text and says why", async () => {
   const page = await open("error");
