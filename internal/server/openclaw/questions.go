@@ -39,7 +39,7 @@ type question struct {
 // questionItem is the only question of a question.
 type questionItem struct {
 	ID       string           `json:"questionId"`
-	Header   string           `json:"header"` // always empty: Leat has no title for a question
+	Header   string           `json:"header"` // at most 12 characters, before the answer
 	Question string           `json:"question"`
 	Options  []questionOption `json:"options"`
 	IsOther  bool             `json:"isOther"` // a text is possible, besides the options
@@ -77,7 +77,7 @@ func resolutionElsewhere(isAnswered bool) resolution {
 // questionOf returns a question.
 func questionOf(k sessionKey, run, turn string, r *transcript.Request) *question {
 	item := questionItem{
-		ID: questionID, Question: cmp.Or(strings.TrimSpace(r.Prompt), "The agent needs an answer."), Options: []questionOption{}, IsOther: true,
+		ID: questionID, Header: "Question", Question: cmp.Or(strings.TrimSpace(r.Prompt), "The agent needs an answer."), Options: []questionOption{}, IsOther: true,
 	}
 	buttons := min(len(r.Options), maxOptions)
 	for _, o := range r.Options[:buttons] {
