@@ -152,6 +152,9 @@ var decided = map[string]decision{
 	"GET /letta/v1/runs/{run}":                             {sight: own},
 	"GET /letta/v1/runs/{run}/messages":                    {sight: own},
 	"POST /letta/v1/runs/{run}/stream":                     {sight: own, reads: true},
+	// OpenClaw's clients. The socket takes the token in its first frame; TestPrincipals of server/openclaw checks whose sessions a client sees.
+	"GET /openclaw":           {sight: open},
+	"GET /openclaw/{file...}": {sight: open},
 
 	// Files.
 	"GET /api/conversations/{id}/files/{media}": {sight: own},

@@ -42,6 +42,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/notices"
+	"github.com/leat-dev/leat/internal/server/openclaw"
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/plugins"
 	"github.com/leat-dev/leat/internal/server/responses"
@@ -152,6 +153,7 @@ func newWalk(t *testing.T) *walk {
 	agui.Register(srv, gw)
 	letta.Register(srv, gw)
 	responses.Register(srv, gw)
+	openclaw.Register(srv, gw, t.TempDir())
 	vercel.Register(srv, gw)
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)

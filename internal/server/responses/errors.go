@@ -14,7 +14,7 @@ import (
 
 // Reasons that only this API uses.
 const (
-	// The code of failures without another one is OpenAI's, since its clients may know it.
+	// reasonFailed is the code of a failure that has none. It is OpenAI's, because clients may know it.
 	reasonFailed      = "server_error"
 	reasonNotLast     = "previous_response_not_last"
 	reasonNoOutput    = "no_tool_output"
