@@ -94,7 +94,8 @@ func (v *viewer) note(text string) { v.notes = append(v.notes, cellsOf(text, dim
 
 // advance returns the lines to print, and those to draw, of which there are at most room. It prints what can't change any more. What is
 // complete but might still be replaced is printed when it doesn't fit any more, since most replacements follow soon.
-// If room is 0 or negative, as on a terminal with few rows, nothing is drawn, and what is complete is printed. If the lines that aren't complete don't fit either, only the last ones are drawn, behind an ellipsis.
+// If room is 0 or negative, as on a terminal with few rows, nothing is drawn, and what is complete is printed. If the
+// lines that aren't complete don't fit either, only the last ones are drawn, behind an ellipsis.
 //
 // What it returns counts as printed, so the caller must write it.
 func (v *viewer) advance(width, room int) (printed, area []line) {
