@@ -30,6 +30,7 @@ type turn struct {
 	isOver     atomic.Bool  // the end is committed, or in the commit that is being made
 	answeredAt atomic.Int64 // when the last request was answered, epoch milliseconds
 
+	// mu protects timers, which the writer sets and which fire in other goroutines.
 	mu     sync.Mutex
 	timers map[string]*time.Timer // limits of open requests
 	clock  clock
@@ -55,7 +56,8 @@ func (w *writer) newTurn(id, name string, a Agent, p agent.Principal) *turn {
 	return tn
 }
 
-// start starts the turn's run. It is called when the turn's start is durable.
+// start starts the turn's run. It is called when the turn's start is durable. The reference to the writer is released
+// when the run has returned, so a conversation stays in memory while an agent works in it.
 func (tn *turn) start(start runStart) {
 	tn.writer.retain()
 	tn.clock.start(tn.writer.core.settings().TurnLimit, tn.expire)
@@ -63,7 +65,8 @@ func (tn *turn) start(start runStart) {
 }
 
 // emit adds operations of the agent to the commit. If one of them doesn't apply, the turn fails. The agent's state is part of
-// the same commit.
+// the same commit. Its error goes to the agent. ErrTurnOver means that the turn has ended, and the operations were
+// only counted.
 func (tn *turn) emit(t *tx, e emission) error {
 	w := tn.writer
 	if tn.isOver.Load() {

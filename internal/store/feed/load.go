@@ -136,7 +136,7 @@ func (f *Feed) reload(ctx context.Context) error {
 }
 
 // replace installs a newly loaded fold and adds the events published meanwhile. It returns false if the tail no longer has all of
-// them. The caller holds the slow lock, and then loads again. On a closed feed it does nothing.
+// them. The caller, which holds the slow lock, then loads again. On a closed feed it does nothing.
 func (f *Feed) replace(s state) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
