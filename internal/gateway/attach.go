@@ -26,7 +26,7 @@ type UpstreamSessions struct{ g *Gateway }
 func (g *Gateway) UpstreamSessions() UpstreamSessions { return UpstreamSessions{g} }
 
 // List lists the sessions of an agent's upstream for an operator, newest first. A failed upstream is a *Rejection
-// with ReasonUpstream, since the gateway itself is well. More than maxSessions are cut off.
+// with ReasonUpstream, because the gateway itself works. More than maxSessions are cut off.
 func (u UpstreamSessions) List(ctx context.Context, p Principal, name string) ([]agent.SessionInfo, error) {
 	upstream, err := u.attacher(p, name)
 	if err != nil {

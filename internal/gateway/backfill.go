@@ -79,7 +79,7 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 }
 
 // backfillEvents returns the events of messages. Their times never decrease and are never in the future. A message
-// without a time gets the current one, and so do all that follow it.
+// without a time gets the current one, and so do the messages after it.
 func backfillEvents(messages []BackfillMessage, maxBytes int) ([]event.Event, error) {
 	commandMessages := make([]CommandMessage, len(messages))
 	for i, m := range messages {

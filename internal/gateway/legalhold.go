@@ -72,8 +72,8 @@ func (h *Holds) load(ctx context.Context) error {
 	return nil
 }
 
-// check returns an error if the principal may not place or release a hold, or if the hold is invalid. An admin alone
-// may place and release holds. Whether the subject exists isn't checked, because the gateway has no list of users.
+// check returns an error if the principal may not place or release a hold, or if the hold is invalid. Only admins may
+// place and release holds. Whether the subject exists isn't checked, because the gateway has no list of users.
 func (h *Holds) check(p Principal, hold Hold) error {
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return err

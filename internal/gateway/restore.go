@@ -16,7 +16,9 @@ import (
 var errChanged = errors.New("gateway: the conversation has changed")
 
 // restore undoes a truncate: it removes the one question that was sent since and its answer, and adds the removed messages again. A turn
-// that answers is stopped first. The order has three steps. First it checks what would be restored, so that a refused
+// that answers is stopped first.
+//
+// The order has three steps. First it checks what would be restored, so that a refused
 // restore stops nothing. Then it stops the turns, because a restore needs a conversation in which nothing runs. Then
 // it tries to restore until the log stays unchanged between reading it and the commit. The result of a restore is a
 // truncate, followed by the events that the undone truncate had removed.
@@ -65,10 +67,11 @@ func (w commands) restore(ctx context.Context, p Principal, c Command) (Ack, err
 	}
 }
 
-// tryRestore tries a restore once. If the error is errChanged, another attempt can succeed. The log is read before the job is queued,
-// because reading a long log would block the writer. All that a restore changes is one commit: the events, the keys
-// of agents' sessions, and the references to files. What is added again was counted, announced and billed before, so
-// it is marked as a backfill.
+// tryRestore tries a restore once. If the error is errChanged, another attempt can succeed. The log is read before
+// the job is queued, because reading a long log would block the writer.
+//
+// Everything that a restore changes is one commit: the events, the keys of agents' sessions, and the references to
+// files. The added events were counted, announced and billed before, so they are marked as a backfill.
 func (w commands) tryRestore(ctx context.Context, c Command) (Ack, error) {
 	log, err := w.core.journal.Read(ctx, w.id, 0, 0)
 	if err != nil {

@@ -82,8 +82,8 @@ type conversations interface {
 type Channel struct {
 	options Options
 	log     *slog.Logger
-	// source is where histories come from. If it is nil, there are none, and a reader whose frames are gone gets
-	// those that the room still has.
+	// source is where histories come from. If it is nil, a reader whose frames are gone gets those that the room still
+	// has.
 	source conversations
 	// voice and hearers are nil for a channel without voice. Then /voice answers 404.
 	voice   *wire.Service

@@ -45,9 +45,12 @@ type history struct {
 	isCut bool
 }
 
-// historyOf returns the history of a chat. The files of its messages can be downloaded then. It copies the newest
-// part of the conversation first, because ViewChat must be fast, and then builds the messages from the copy. Turns
-// that run are left out: their frames come from the room. If the chat has no conversation yet, the history is empty.
+// historyOf returns the history of a chat, and makes the files of its messages available for download. If the chat
+// has no conversation yet, the history is empty. Turns that run are left out, because their frames come from the
+// room.
+//
+// It copies the newest part of the conversation first, because ViewChat must be fast, and then builds the messages
+// from the copy.
 func (c *Channel) historyOf(ctx context.Context, r *room) (*history, error) {
 	h := &history{contains: map[string]bool{}}
 	if c.source == nil {

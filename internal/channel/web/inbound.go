@@ -43,12 +43,12 @@ type clientFrame struct {
 	Text     string `json:"text"`     // answer to a question without choices
 }
 
-// receive handles a frame of the client. An error means that the connection is broken. Everything that the client did
-// wrong is answered with an error frame, and the connection stays. The key in it says which message was refused.
-// Answers and stops become the commands of the pipeline, so they follow the same rules as on platforms whose visitors
-// type them.
+// receive handles a frame of the client. An error means that the connection is broken.
 //
-// The rate is checked last, so that a message that is refused for another reason doesn't count.
+// A mistake of the client is answered with an error frame, and the connection stays. The key in it identifies the
+// message that was refused. The rate is checked last, so that a message that is refused for another reason doesn't
+// count. Answers and stops become the commands of the pipeline, so they follow the same rules as on platforms whose
+// visitors type them.
 func (s *socket) receive(ctx context.Context, b []byte) error {
 	var f clientFrame
 	if json.Unmarshal(b, &f) != nil {

@@ -17,7 +17,9 @@ const MaxPage = 200
 
 // Page returns up to limit messages before the one with the id before, and the turns that wrote or answer them. If before is empty,
 // it returns the newest. A page holds at most [MaxPage] messages and 1 MiB. If limit is 0, it is that of the window. If the message
-// doesn't exist, the error wraps [ErrNoMessage]. Page may read the whole log. A page that is in the fold costs a copy
+// doesn't exist, the error wraps [ErrNoMessage]. Page may read the whole log.
+//
+// A page that is in the fold costs a copy
 // of its structure. Any other one holds the slow lock while the log is read, so only one reader of a conversation
 // does that at a time.
 func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error) {

@@ -71,7 +71,7 @@ func HistoryPath(getenv func(string) string, home string) string {
 
 // loadHistory reads the newest entries of a file. Each line is a JSON string, because messages can have several
 // lines. A file that has become long is written again with its newest entries; if that fails, they are returned with
-// the error. A missing file or an empty path is no error.
+// the error. A missing file or an empty path isn't an error.
 func loadHistory(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil

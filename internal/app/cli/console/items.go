@@ -77,8 +77,8 @@ func itemsOf(t *transcript.Transcript, finished map[string]bool) []item {
 }
 
 // messageItems returns the items of a message. Messages of people and of the system are complete when they arrive. An
-// answer is settled when its message and its turn have ended, because an agent may replace an earlier part until
-// then. The last item has no lines: when it is printed, the whole message is, and later states skip it.
+// answer can't change any more when its message and its turn have ended; until then an agent may replace an earlier
+// part. The last item has no lines: when it is printed, the whole message is, and later states skip it.
 func messageItems(t *transcript.Transcript, m *transcript.Message) []item {
 	if m.Role == event.User || m.Role == event.System {
 		text, author := Clean(m.Visible()), ""

@@ -222,7 +222,7 @@ func (m *model) stop(isCommand bool) []effect {
 }
 
 // upDown moves within an input of several lines, and in the history from its first or last line. It keeps the column
-// as far as the other line is long enough.
+// if the other line is long enough.
 func (m *model) upDown(name string) {
 	step, target := -1, m.editor.lineStart()-1
 	if name == "down" {

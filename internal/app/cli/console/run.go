@@ -61,9 +61,11 @@ type program struct {
 	isDone   bool
 }
 
-// Run shows the chat until the user leaves, and restores the terminal. It returns the id of the conversation that was
-// shown last. It returns when all goroutines have ended but one, which may still wait for a key. The terminal is
-// restored after an error too. The end of ctx ends the requests, but not the chat; Signals does that.
+// Run shows the chat until the user leaves, and restores the terminal, also after an error. It returns the id of the
+// conversation that was shown last.
+//
+// When it returns, all goroutines have ended but one, which may still wait for a key. The end of ctx ends the
+// requests, but not the chat; Signals does that.
 func Run(ctx context.Context, o Options) (conversation string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,10 +91,10 @@ func Run(ctx context.Context, o Options) (conversation string, err error) {
 	return p.model.conversation, errors.Join(err, writeErr, restore())
 }
 
-// loop handles one event after another until the user leaves, or following the conversation fails for good. Each
-// round handles one event and then draws, unless the last frame was less than frameTime ago: then a timer draws, so
-// that a fast answer costs at most one frame per frameTime. Keys set lastFrame to zero, which draws their effect at
-// once.
+// loop handles one event after another until the user leaves, or following the conversation fails for good.
+//
+// After each event it draws, unless the last frame was less than frameTime ago: then a timer draws, so that a fast
+// answer costs at most one frame per frameTime. Keys set lastFrame to zero, which draws their effect at once.
 func (p *program) loop() error {
 	p.follower = follow(p.ctx, p.Client, p.model.conversation)
 	sizes, stopSizes := watchSize(p.Output)

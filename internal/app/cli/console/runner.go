@@ -32,7 +32,7 @@ type runner struct {
 	isSending bool
 	// unanswered counts the started requests that change something, for whose results leaving waits.
 	unanswered int
-	// results is unbuffered. A result that nobody takes is dropped when ctx ends.
+	// results is unbuffered. A result that isn't received is dropped when ctx ends.
 	results    chan result
 	goroutines sync.WaitGroup
 }
