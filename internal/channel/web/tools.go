@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// maxSummary is the length of a tool call's summary in characters. It fits on one line of the widget.
+// maxSummary is the length of a tool call's summary in characters.
 const maxSummary = 80
 
 // summaryKeys are the arguments that say best what a tool call does, in order of preference.
