@@ -89,9 +89,8 @@ const pageBytes = 1 << 20
 // contain their text any more. Answers of agents stay. It returns the number of messages. If it is interrupted, it can be
 // repeated. A legal hold prevents it.
 //
-// The order makes an interruption harmless. First readers see empty messages,
-// then the log is overwritten in place, and the key that leads here is deleted last, so a purge that is repeated
-// finds the conversation again.
+// The order makes an interruption harmless. First readers see empty messages, then the log is overwritten in place,
+// and the key that leads here is deleted last, so a purge that is repeated finds the conversation again.
 func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject string) (n int, err error) {
 	g := gs.g
 	if err := Decide(p, ActionAdmin, nil); err != nil {

@@ -18,10 +18,10 @@ var errChanged = errors.New("gateway: the conversation has changed")
 // restore undoes a truncate: it removes the one question that was sent since and its answer, and adds the removed messages again. A turn
 // that answers is stopped first.
 //
-// The order has three steps. First it checks what would be restored, so that a refused
-// restore stops nothing. Then it stops the turns, because a restore needs a conversation in which nothing runs. Then
-// it tries to restore until the log stays unchanged between reading it and the commit. The result of a restore is a
-// truncate, followed by the events that the undone truncate had removed.
+// The order has three steps. First it checks what would be restored, so that a refused restore stops nothing. Then it
+// stops the turns, because a restore needs a conversation in which nothing runs. Then it tries to restore until the
+// log stays unchanged between reading it and the commit. The result of a restore is a truncate, followed by the
+// events that the undone truncate had removed.
 func (w commands) restore(ctx context.Context, p Principal, c Command) (Ack, error) {
 	var x undo
 	var ok bool

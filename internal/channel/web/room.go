@@ -51,6 +51,7 @@ type room struct {
 	media    mediaTable
 
 	// The fields below are protected by the lock of the rooms.
+
 	// users counts the connections and deliveries that use the room. Only a room without any may be dropped.
 	users int
 	// leftAt is when the last of them ended.

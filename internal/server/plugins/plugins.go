@@ -117,9 +117,8 @@ type installReply struct {
 // sent as frames. A plugin that fails in any phase is removed again. The audit log records both results,
 // and the reason of a failure goes to the client, because the admin must correct the plugin.
 //
-// If the client
-// disconnects, the installation stops at its next phase and is undone. The status is 422 if it failed, 400 if the
-// request is malformed, and 409 while another one runs.
+// If the client disconnects, the installation stops at its next phase and is undone. The status is 422 if it failed,
+// 400 if the request is malformed, and 409 while another one runs.
 func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if s.Store == nil {
 		return errOff

@@ -66,9 +66,8 @@ func (f *Feed) readState(ctx context.Context, upto, keepAfter int64) (state, err
 // meanwhile: a later event may then contain some of what fn already has, as for a reader that resumes. If events up to upto were
 // merged with later ones or trimmed, the error is errCompacted or errTrimmed.
 //
-// Each piece shows the log at another
-// moment. A log that claims to have more but returns nothing would make scan loop forever, so that is an error, which
-// wraps ErrLost.
+// Each piece shows the log at another moment. A log that claims to have more but returns nothing would make scan loop
+// forever, so that is an error, which wraps ErrLost.
 func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error, end func(Stretch)) error {
 	epoch, after := "", int64(0)
 	for {

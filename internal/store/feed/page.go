@@ -19,9 +19,8 @@ const MaxPage = 200
 // it returns the newest. A page holds at most [MaxPage] messages and 1 MiB. If limit is 0, it is that of the window. If the message
 // doesn't exist, the error wraps [ErrNoMessage]. Page may read the whole log.
 //
-// A page that is in the fold costs a copy
-// of its structure. Any other one holds the slow lock while the log is read, so only one reader of a conversation
-// does that at a time.
+// A page that is in the fold costs a copy of its structure. Any other one holds the slow lock while the log is read,
+// so only one reader of a conversation does that at a time.
 func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error) {
 	l := f.registry.cfg.Window
 	if limit > 0 {
