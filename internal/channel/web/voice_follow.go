@@ -14,11 +14,14 @@ const noticePrefix = "notice-"
 // narrator passes the frames of a room to a session as texts of turns. One goroutine uses it.
 type narrator struct {
 	speech wire.Speech
-	turn   string // that is being delivered, or ""
-	text   []byte
+	// turn is the one that is being delivered. It is empty between two turns.
+	turn string
+	text []byte
 }
 
-// Follow implements [wire.Conversation]. It reads the room as the connections of /ws do, so what is spoken is what is shown.
+// Follow implements [wire.Conversation]. It reads the room as the connections of /ws do, so what is spoken is what is
+// shown. If the room has dropped frames that were not read, the turn is ended in the session, and the state of the
+// room is passed again.
 func (s spokenChat) Follow(ctx context.Context, speech wire.Speech, resume string) error {
 	n := &narrator{speech: speech}
 	at, frames, _ := s.room.state()
@@ -71,7 +74,7 @@ func (s spokenChat) endedText(ctx context.Context, turn string) (text string, ok
 	return text, ok, err
 }
 
-// pass passes a frame.
+// pass passes a frame. Frames about tools, files and questions aren't spoken.
 func (n *narrator) pass(f frame) {
 	switch f.Type {
 	case typeTyping:

@@ -115,9 +115,10 @@ type installReply struct {
 
 // install answers POST /api/plugins/install. It waits until the plugin runs; the phases in between are
 // sent as frames. A plugin that fails in any phase is removed again. The audit log records both results,
-// and the reason of a failure goes to the client, because the admin must correct the plugin. If the client
-// disconnects, the installation stops at its next phase and is undone. The status is 422 if it failed, 400 if the
-// request is malformed, and 409 while another one runs.
+// and the reason of a failure goes to the client, because the admin must correct the plugin.
+//
+// If the client disconnects, the installation stops at its next phase and is undone. The status is 422 if it failed,
+// 400 if the request is malformed, and 409 while another one runs.
 func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if s.Store == nil {
 		return errOff

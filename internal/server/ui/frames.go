@@ -13,10 +13,10 @@ import (
 	"github.com/leat-dev/leat/web"
 )
 
+// The scripts are inline in their documents. The policies of the diagram's and the worker's document allow theirs by its
+// hash. That of an app allows all inline scripts, because the HTML of tools has more.
 var (
 	//go:embed frames/diagram.js
-	// The scripts are inline in their documents. The policies of the diagram's and the worker's document allow theirs
-	// by its hash, and that of an app allows all inline scripts, because its HTML has more.
 	diagramScript []byte
 	//go:embed frames/app.js
 	appScript []byte

@@ -67,10 +67,10 @@ func RegisterSpeech(s *server.Server, gw *gateway.Gateway, speech Speech) {
 // serve answers GET /api/conversations/{id}/messages/{message}/speech?piece=N: a piece of a message as WAV.
 //
 // A client fetches one piece while it plays the one before. So it can pause for any time, and a paid
-// service makes only what the user listens to. A piece is complete before it is
-// sent, so an engine that fails in its middle is an error of the request, and not audio that just ends. The message
-// is looked up before the engine is checked, so that a user without access gets 404 in any case. The response isn't cached,
-// because what a piece contains depends on the configured language and voice.
+// service makes only what the user listens to. A piece is complete before it is sent, so an engine that fails in its
+// middle is an error of the request, and not audio that just ends. The message is looked up before the engine is
+// checked, so that a user without access gets 404 in any case. The response isn't cached, because what a piece
+// contains depends on the configured language and voice.
 func (r *reader) serve(w http.ResponseWriter, req *http.Request, p gateway.Principal) error {
 	n := 0
 	if v := req.URL.Query().Get("piece"); v != "" {

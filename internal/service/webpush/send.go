@@ -88,7 +88,7 @@ func (s *Service) deliver(ctx, requests context.Context, a account, id string, n
 // Retry-After, or 0.
 //
 // It reads the subscription for each attempt, because the user may have unsubscribed or renewed it in the meantime.
-// If it no longer exists, there is nothing to send and no error. The errors wrap errGone, errRefused or errTemporary,
+// If it no longer exists, attempt returns without an error. The errors wrap errGone, errRefused or errTemporary,
 // except for a subscription that can't be used, which isn't retried either. They don't contain the endpoint.
 func (s *Service) attempt(ctx, requests context.Context, a account, id string, n *Notice, payload []byte) (wait time.Duration, err error) {
 	select {
