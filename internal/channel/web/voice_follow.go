@@ -20,8 +20,8 @@ type narrator struct {
 }
 
 // Follow implements [wire.Conversation]. It reads the room as the connections of /ws do, so what is spoken is what is
-// shown. If the room has dropped frames that were not read, the turn is ended in the session, and the state of the
-// room is passed again.
+// shown. If the room has dropped frames that were not read, its state follows, which has the whole text of the turn
+// that is being delivered. One that has ended meanwhile ends with its text in the log.
 func (s spokenChat) Follow(ctx context.Context, speech wire.Speech, resume string) error {
 	n := &narrator{speech: speech}
 	at, frames, _ := s.room.state()
@@ -38,8 +38,17 @@ func (s spokenChat) Follow(ctx context.Context, speech wire.Speech, resume strin
 	for {
 		entries, changed, ok := s.room.after(at)
 		if !ok { // it has dropped frames that were not read yet
-			n.finish()
 			at, frames, _ = s.room.state()
+			if n.turn != "" && (len(frames) == 0 || frames[0].Turn != n.turn) {
+				text, ok, err := s.endedText(ctx, n.turn)
+				if err != nil {
+					return err
+				}
+				if ok {
+					n.text = []byte(text)
+				}
+				n.finish()
+			}
 			for _, f := range frames {
 				n.pass(f)
 			}

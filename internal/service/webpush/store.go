@@ -132,7 +132,7 @@ func (s *store) remove(id string) {
 
 // save stores a subscription, or renews it. It belongs to a alone from then on.
 //
-// Memory changes first. If the write fails, the id stays in memory until get finds that the journal doesn't have it.
+// The journal changes first: get drops ids from memory that the journal doesn't have, and notices may be sent meanwhile.
 func (s *store) save(ctx context.Context, a account, sub Subscription) error {
 	sub.ExpirationTime = nil
 	at := time.Now()
@@ -141,16 +141,22 @@ func (s *store) save(ctx context.Context, a account, sub Subscription) error {
 		return fmt.Errorf("encode: %w", err)
 	}
 	id := sub.id()
-	keys := []journal.KeyValue{{Key: Prefix + id, Value: value, Expires: at.Add(lifetime).UnixMilli()}}
+	if err := s.write(ctx, journal.KeyValue{Key: Prefix + id, Value: value, Expires: at.Add(lifetime).UnixMilli()}); err != nil {
+		return err
+	}
+	var obsolete []journal.KeyValue
 	s.mu.Lock()
 	s.add(id, a, at.UnixMilli())
 	for len(s.devices[a]) > maxDevices {
 		oldest := s.oldest(a)
 		s.remove(oldest)
-		keys = append(keys, journal.KeyValue{Key: Prefix + oldest})
+		obsolete = append(obsolete, journal.KeyValue{Key: Prefix + oldest})
 	}
 	s.mu.Unlock()
-	return s.write(ctx, keys...)
+	if len(obsolete) == 0 {
+		return nil
+	}
+	return s.write(ctx, obsolete...)
 }
 
 // oldest returns the subscription of a user that was renewed first. s.mu must be locked.

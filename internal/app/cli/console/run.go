@@ -74,6 +74,10 @@ func Run(ctx context.Context, o Options) (conversation string, err error) {
 	if err != nil {
 		return o.Conversation, fmt.Errorf("terminal: %w", err)
 	}
+	defer func() { // also after a panic, whose text would otherwise be unreadable
+		_, writeErr := io.WriteString(o.Output, "\x1b[?2004l\x1b[?25h")
+		err = errors.Join(err, writeErr, restore())
+	}()
 	p := &program{Options: o, ctx: ctx, model: newModel(o.Conversation, o.Agent, entries, uuid.NewString)}
 	if historyErr != nil {
 		p.model.take(result{note: historyErr.Error()}) // the chat works without it
@@ -87,8 +91,7 @@ func Run(ctx context.Context, o Options) (conversation string, err error) {
 	cancel()
 	p.follower.end()
 	p.runner.goroutines.Wait()
-	_, writeErr := io.WriteString(o.Output, "\x1b[?2004l\x1b[?25h")
-	return p.model.conversation, errors.Join(err, writeErr, restore())
+	return p.model.conversation, err
 }
 
 // loop handles one event after another until the user leaves, or following the conversation fails for good.

@@ -114,6 +114,7 @@ func (v *viewer) advance(width, room int) (printed, area []line) {
 	for v.isAsked && len(v.items) > 0 && (v.items[0].isComplete || v.items[0].kind == textItem) {
 		printed = append(printed, v.print(width, true)...)
 	}
+	room = max(room, 0)
 	for area = v.area(width); len(area) > room; area = v.area(width) {
 		lines := v.print(width, false)
 		if lines == nil {
@@ -124,7 +125,7 @@ func (v *viewer) advance(width, room int) (printed, area []line) {
 	if len(area) <= room {
 		return printed, area
 	}
-	if room <= 0 {
+	if room == 0 {
 		return printed, nil
 	}
 	area = append([]line{cellsOf("…", dim)}, area[len(area)-room+1:]...)
