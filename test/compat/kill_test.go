@@ -14,6 +14,7 @@ func TestKill(t *testing.T) {
 	requireNode(t, "ai-7")
 	requireNode(t, "ag-ui-1")
 	requireNode(t, "langgraph-1")
+	requireNode(t, "@letta-ai/letta-client")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	// binary.Leat would build in this module, which doesn't know the program's dependencies.
@@ -23,7 +24,7 @@ func TestKill(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build leat: %v\n%s", err, out)
 	}
-	for _, args := range [][]string{{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}, {"--test", "--test-timeout=300000", "langgraph-kill.test.js"}} {
+	for _, args := range [][]string{{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}, {"--test", "--test-timeout=300000", "letta-kill.test.js"}, {"responses-kill.js"}, {"--test", "--test-timeout=300000", "langgraph-kill.test.js"}} {
 		cmd := exec.CommandContext(ctx, "node", args...)
 		cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+path, "LEAT_FOLDER="+t.TempDir(), "LEAT_TOKEN="+secret)
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -86,7 +86,12 @@ func (f *Files) check(data string, bad reporter) {
 type Outputs struct {
 	AGUI      bool `yaml:"agui"`
 	LangGraph bool `yaml:"langgraph"`
-	Vercel    bool `yaml:"vercel"`
+	Letta     bool `yaml:"letta"`
+	OpenClaw  bool `yaml:"openclaw"`
+	// OpenClawUI is the folder of the Control UI; empty for none.
+	OpenClawUI string `yaml:"openclaw_ui"`
+	Responses  bool   `yaml:"responses"`
+	Vercel     bool   `yaml:"vercel"`
 }
 
 // Plugins configures plugins that are installed while the gateway runs.

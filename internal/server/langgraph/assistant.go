@@ -56,13 +56,13 @@ type assistantQuery struct {
 
 // find returns the assistants that a query means. Assistants have no metadata, so a query for some finds none.
 func (q *assistantQuery) find(list []assistantInfo) []assistantInfo {
-	found := []assistantInfo{}
+	matches := []assistantInfo{}
 	for _, a := range list {
 		if len(q.Metadata) == 0 && cmp.Or(q.Graph, a.Graph) == a.Graph && strings.Contains(strings.ToLower(a.Name), strings.ToLower(q.Name)) {
-			found = append(found, a)
+			matches = append(matches, a)
 		}
 	}
-	return found
+	return matches
 }
 
 func (s *surface) searchAssistants(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {

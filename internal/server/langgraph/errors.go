@@ -1,18 +1,10 @@
 package langgraph
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/internal/chats"
-)
-
-var (
-	// errPaused ends the run stream of a turn that waits.
-	errPaused = errors.New("langgraph: the turn waits")
-	// errFound ends a reading that has found what it looked for.
-	errFound = errors.New("langgraph: found")
 )
 
 // Texts of errors that pages show as they are.

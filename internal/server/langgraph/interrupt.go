@@ -17,7 +17,7 @@ import (
 type interrupt struct {
 	ID        string          `json:"id"`
 	Value     json.RawMessage `json:"value"`
-	When      string          `json:"when"` // during
+	Phase     string          `json:"when"` // during
 	Resumable bool            `json:"resumable"`
 	Namespace []string        `json:"ns"`
 }
@@ -28,7 +28,7 @@ func interruptID(turn string, r *event.Request) string { return turn + "." + r.I
 
 // interruptOf returns a request as an interrupt. The messages are those of its turn.
 func interruptOf(turn string, messages []*transcript.Message, r *event.Request) interrupt {
-	return interrupt{ID: interruptID(turn, r), Value: questionOf(turn, messages, r), When: "during", Resumable: true, Namespace: []string{}}
+	return interrupt{ID: interruptID(turn, r), Value: questionOf(turn, messages, r), Phase: "during", Resumable: true, Namespace: []string{}}
 }
 
 // approvalQuestion is the question of LangChain's middleware for approvals, which ready-made pages show with buttons.

@@ -298,11 +298,11 @@ func questionIn(input json.RawMessage) (*gateway.CommandMessage, error) {
 	}
 	var list []inputMessage
 	if err := server.Unmarshal(in.Messages, &list, false); err != nil { // one message is allowed too
-		var one inputMessage
-		if err := server.Unmarshal(in.Messages, &one, false); err != nil {
+		var single inputMessage
+		if err := server.Unmarshal(in.Messages, &single, false); err != nil {
 			return nil, server.Invalid("input.messages must be a list of messages")
 		}
-		list = []inputMessage{one}
+		list = []inputMessage{single}
 	}
 	if len(list) == 0 {
 		return nil, nil

@@ -24,19 +24,19 @@ func (s *surface) openStream(w http.ResponseWriter, r *http.Request) *stream {
 }
 
 // write sends events. After an error it sends nothing more.
-func (out *stream) write(b []byte) error {
-	if out.err == nil && len(b) > 0 && !out.response.Head() {
-		out.err = out.response.Write(b)
-		out.metrics.Frame(len(b))
+func (st *stream) write(b []byte) error {
+	if st.err == nil && len(b) > 0 && !st.response.Head() {
+		st.err = st.response.Write(b)
+		st.metrics.Frame(len(b))
 	}
-	return out.err
+	return st.err
 }
 
 // tick sends a comment in a silence, so that the client knows that the connection is alive.
-func (out *stream) tick() error { return out.write([]byte(keepAlive)) }
+func (st *stream) tick() error { return st.write([]byte(keepAlive)) }
 
 // close ends the count of the client.
-func (out *stream) close() {
-	out.ticker.Stop()
-	out.metrics.Close()
+func (st *stream) close() {
+	st.ticker.Stop()
+	st.metrics.Close()
 }

@@ -230,19 +230,19 @@ func (s *surface) searchThreads(w http.ResponseWriter, r *http.Request, p gatewa
 	if err != nil {
 		return err
 	}
-	found := []threadInfo{}
+	matches := []threadInfo{}
 	for i := range list {
 		if list[i].Tenant != p.Tenant || list[i].Owner != p.Subject {
 			continue // shared with the caller, and so not a thread
 		}
 		if t := infoOf(&list[i], nil); q.matches(&t) {
-			found = append(found, t)
+			matches = append(matches, t)
 		}
 	}
 	if q.SortOrder == "asc" {
-		slices.Reverse(found)
+		slices.Reverse(matches)
 	}
-	return server.Respond(w, pageOf(found, q.Limit, q.Offset), nil)
+	return server.Respond(w, pageOf(matches, q.Limit, q.Offset), nil)
 }
 
 // matches reports whether a thread is what the query looks for.

@@ -25,19 +25,19 @@ func (w *threadWriter) syncText(a *answer.Answer, c *cell, p *transcript.Part) {
 	if hasChanged {
 		w.open(a, c.draft)
 	}
-	more, isAppended := strings.CutPrefix(text, c.content)
+	suffix, isAppended := strings.CutPrefix(text, c.content)
 	switch {
 	case !c.isBegun:
 		c.isBegun = true
 		w.message(c.draft, c.draft.eventID("block", c), messageData{Event: "content-block-start", Index: &c.index, Content: c.block(p)})
-		w.delta(c, p, more)
+		w.delta(c, p, suffix)
 	case hasChanged && isAppended:
-		w.delta(c, p, more)
+		w.delta(c, p, suffix)
 	}
 	c.content = text
 	c.isDone = p.Final
 	if c.draft.isOpen && (isFinal || !isAppended) {
-		w.done(c, p)
+		w.wholeBlock(c, p)
 	}
 	if p.Kind == event.KindStatus {
 		w.custom(c, p)
@@ -53,8 +53,8 @@ func (w *threadWriter) delta(c *cell, p *transcript.Part, text string) {
 	w.message(c.draft, w.changeID("delta", c), messageData{Event: "content-block-delta", Index: &c.index, Delta: d})
 }
 
-// done sends a block as a whole.
-func (w *threadWriter) done(c *cell, p *transcript.Part) {
+// wholeBlock sends a block as a whole.
+func (w *threadWriter) wholeBlock(c *cell, p *transcript.Part) {
 	w.message(c.draft, w.changeID("done", c), messageData{Event: "content-block-finish", Index: &c.index, Content: c.block(p)})
 }
 
@@ -82,12 +82,12 @@ func (w *threadWriter) syncTool(a *answer.Answer, c *cell, p *transcript.Part) {
 	if !c.isCalled && chats.HasAllInput(p) {
 		w.open(a, c.draft)
 		c.isCalled, c.content = true, input
-		w.done(c, p)
+		w.wholeBlock(c, p)
 		w.emit(methodTools, "called:"+call, "", toolData{Event: "tool-started", Call: call, Name: chats.ToolName(p), Input: argsOf(p)})
 	}
 	if output := chats.ToolOutput(p); c.isCalled && !c.hasResult {
-		if more, ok := strings.CutPrefix(output, c.output); ok && more != "" {
-			w.emit(methodTools, "output:"+call+":"+w.seqText(), "", toolData{Event: "tool-output-delta", Call: call, Delta: more})
+		if suffix, ok := strings.CutPrefix(output, c.output); ok && suffix != "" {
+			w.emit(methodTools, "output:"+call+":"+w.seqText(), "", toolData{Event: "tool-output-delta", Call: call, Delta: suffix})
 		}
 		c.output = output
 	}
@@ -130,6 +130,6 @@ func (w *threadWriter) syncWhole(a *answer.Answer, c *cell, p *transcript.Part) 
 		w.message(c.draft, c.draft.eventID("block", c), messageData{Event: "content-block-start", Index: &c.index, Content: &b})
 	}
 	c.isBegun, c.isDone, c.content = true, true, content
-	w.done(c, p)
+	w.wholeBlock(c, p)
 	w.custom(c, p)
 }

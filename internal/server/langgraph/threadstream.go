@@ -33,15 +33,15 @@ func (s *surface) threadStream(w http.ResponseWriter, r *http.Request, p gateway
 		return err
 	}
 	defer leave()
-	out := s.openStream(w, r)
-	defer out.close()
-	session := &session{s: s, p: p, sub: sub, conversation: id, out: out}
+	st := s.openStream(w, r)
+	defer st.close()
+	session := &session{s: s, p: p, sub: sub, conversation: id, stream: st}
 	err = session.follow(r.Context())
 	// The order matters: when the server stops, the context has ended too.
 	switch cause := context.Cause(r.Context()); {
 	case server.Restarting(err), server.Restarting(cause):
 		panic(http.ErrAbortHandler) // the client comes back
-	case out.err != nil, errors.Is(cause, context.Canceled):
+	case st.err != nil, errors.Is(cause, context.Canceled):
 		return nil // the client has disconnected
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(cause, server.ErrExpired):
 		return nil // the client comes back, and gets the error as the status of its request
@@ -57,12 +57,12 @@ type session struct {
 	p            gateway.Principal
 	sub          *subscription
 	conversation string
-	out          *stream
+	stream       *stream
 
 	after int64 // seq of the first event of the turn before the next one
-	// hasBegun is true if after is set. Shown is what the client has of what happened outside turns.
+	// hasBegun is true if after is set. Outside is what the client has of what happened outside turns.
 	hasBegun bool
-	shown    outside
+	outside  outside
 }
 
 // outside says what happened outside turns: which message is the last one that no turn has written or answers, and the seq of the last truncate.
@@ -76,7 +76,7 @@ type nextTurn struct {
 	turn     string
 	firstSeq int64
 	isState  bool
-	shown    outside
+	outside  outside
 }
 
 // follow streams turns until the client disconnects.
@@ -90,7 +90,7 @@ func (f *session) follow(ctx context.Context) error {
 			if err := f.state(ctx); err != nil {
 				return err
 			}
-			f.shown = next.shown
+			f.outside = next.outside
 			continue
 		}
 		err = f.followTurn(ctx, next.turn)
@@ -102,19 +102,19 @@ func (f *session) follow(ctx context.Context) error {
 }
 
 // next waits until there is something to send.
-func (f *session) next(ctx context.Context) (found nextTurn, err error) {
+func (f *session) next(ctx context.Context) (next nextTurn, err error) {
 	err = follow.Follower[nextTurn]{
 		Read: func(_ context.Context, r *gateway.Reader) (n nextTurn, seq int64, err error) {
 			r.View(func(t *transcript.Transcript) { n, seq = f.find(t), t.Seq })
 			return n, seq, nil
 		},
 		State: func(n nextTurn) (bool, error) {
-			found = n
+			next = n
 			return n.turn != "" || n.isState, nil
 		},
-		Tick: f.out.tick, Ticks: f.out.ticks,
+		Tick: f.stream.tick, Ticks: f.stream.ticks,
 	}.Follow(ctx, f.s.gw, f.p, f.conversation)
-	return found, err
+	return next, err
 }
 
 // replayTime is how long a turn is streamed to new clients after its end. A client subscribes after it has begun a run, which may have ended by then,
@@ -123,14 +123,14 @@ const replayTime = 5 * time.Second
 
 // find returns what the client lacks first.
 func (f *session) find(t *transcript.Transcript) (n nextTurn) {
-	n.shown.truncated = t.Truncated
+	n.outside.truncated = t.Truncated
 	for _, m := range t.Messages {
 		if turnOf(t, m) == nil {
-			n.shown.message = m.ID
+			n.outside.message = m.ID
 		}
 	}
 	if !f.hasBegun {
-		f.hasBegun, f.after, f.shown = true, f.beginning(t), n.shown
+		f.hasBegun, f.after, f.outside = true, f.beginning(t), n.outside
 		if f.after == t.Seq { // no turn to stream
 			n.isState = f.sub.Since == nil && len(t.Messages) > 0
 			return n
@@ -141,7 +141,7 @@ func (f *session) find(t *transcript.Transcript) (n nextTurn) {
 			n.turn, n.firstSeq = turn.ID, turn.FirstSeq
 		}
 	}
-	n.isState = n.turn == "" && n.shown != f.shown
+	n.isState = n.turn == "" && n.outside != f.outside
 	return n
 }
 
@@ -149,13 +149,13 @@ func (f *session) find(t *transcript.Transcript) (n nextTurn) {
 //
 // A new client gets the unfinished turns, those that have just ended, or else the last one: its own run may have ended before it could subscribe.
 func (f *session) beginning(t *transcript.Transcript) int64 {
-	now := time.Now().UnixMilli()
+	recent := time.Now().Add(-replayTime).UnixMilli()
 	after := t.Seq
 	for _, turn := range t.Turns {
 		if !turn.Independent() {
 			continue
 		}
-		isMissing := turn == lastTurn(t) || turn.EndedAt > now-replayTime.Milliseconds()
+		isMissing := turn == lastTurn(t) || turn.EndedAt > recent
 		if f.sub.Since != nil {
 			isMissing = turn.EndSeq >= *f.sub.Since>>seqShift // the client may lack the last events of an operation
 		}
@@ -174,10 +174,10 @@ func (f *session) followTurn(ctx context.Context, turn string) error {
 			if err := w.apply(a, op); err != nil || len(w.buf) < maxBuffer {
 				return err
 			}
-			return f.out.write(w.take())
+			return f.stream.write(w.take())
 		},
-		Flush: func() error { return f.out.write(w.take()) },
-		Tick:  f.out.tick, Ticks: f.out.ticks,
+		Flush: func() error { return f.stream.write(w.take()) },
+		Tick:  f.stream.tick, Ticks: f.stream.ticks,
 		IsExact: true,
 	}.Follow(ctx, f.s.gw, f.p, f.conversation, turn, -1)
 }
@@ -199,5 +199,5 @@ func (f *session) state(ctx context.Context) error {
 	}
 	w.emit(methodCheckpoints, "checkpoint:"+w.seqText(), "", c)
 	w.emit(methodValues, "values:"+w.seqText(), "", values{Messages: emptyList(v.messages)})
-	return errors.Join(w.err, f.out.write(w.take()))
+	return errors.Join(w.err, f.stream.write(w.take()))
 }

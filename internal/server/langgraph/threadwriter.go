@@ -64,9 +64,9 @@ type cell struct {
 	hasResult       bool   // and its result
 }
 
-func newThreadWriter(sub *subscription, turn string, read func() (*prelude, error)) *threadWriter {
+func newThreadWriter(sub *subscription, turn string, load func() (*prelude, error)) *threadWriter {
 	return &threadWriter{
-		sub: sub, turn: turn, run: turn, prelude: read,
+		sub: sub, turn: turn, run: turn, prelude: load,
 		cells: map[partKey]*cell{}, newest: map[string]*draft{}, lastAdd: map[string]partKind{},
 	}
 }
@@ -192,8 +192,8 @@ func usageOf(turn *transcript.Turn) *usage {
 	if turn == nil || turn.Usage == nil {
 		return nil
 	}
-	in, out := turn.Usage.Input, turn.Usage.Output
-	return &usage{in, out, in + out}
+	u := turn.Usage
+	return &usage{u.Input, u.Output, u.Input + u.Output}
 }
 
 // answerMessages returns the messages of an answer.

@@ -19,17 +19,20 @@ var ErrNoTurn = errors.New("follow: turn no longer in the conversation")
 // batchSize is about how many bytes of events are read at once.
 const batchSize = 256 << 10
 
+// maxExact is how many events are read at once if they aren't merged.
+const maxExact = 512
+
 // Answer gets the operations of a turn's answer: first those that exist, then the others when they are committed.
 type Answer struct {
 	// Op gets an operation, also one that the client has received. The answer has everything up to it.
 	Op func(a *answer.Answer, op *answer.Op) error
-	// Flush is called after operations that were there at once. It may be nil. An exact reader may have many of them: Op writes too.
+	// Flush is called after operations that were there at once. It may be nil.
 	Flush func() error
 	// Tick is called for each value of Ticks. Both may be nil.
 	Tick  func() error
 	Ticks <-chan time.Time
-	// IsExact says that no operations are merged, for clients that recognize what they have by the ids of single operations. Operations of a log that
-	// is compacted, and whose trace has expired, are merged nevertheless.
+	// IsExact passes each append as it was committed, and not merged with its neighbours. Clients that read an answer twice and compare the
+	// numbers need that, because the text of a merged append has the number of its end only.
 	IsExact bool
 }
 
@@ -82,11 +85,6 @@ func (r *answerReader) readAll(ctx context.Context, f *gateway.Reader) (hasEnded
 			break
 		}
 	}
-	if r.to.IsExact && r.to.Flush != nil { // once for all, and not for each event
-		if err := r.to.Flush(); err != nil {
-			return false, 0, err
-		}
-	}
 	return r.answer.HasEnded(), r.answer.Upto(), nil
 }
 
@@ -97,13 +95,10 @@ func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther b
 	}
 	a := r.answer
 	after, end := a.Upto(), f.Head()
-	switch {
-	case r.to.IsExact:
-		end = after + 1
-	case after < a.ResumeSeq():
+	if after < a.ResumeSeq() {
 		end = a.ResumeSeq() // so that nothing is merged across it
 	}
-	events, upto, ok := f.InOrder(after, end, batchSize)
+	events, upto, ok := r.inOrder(f, after, end)
 	isMerged := false
 	if !ok {
 		if events, upto, isMerged, err = r.readLog(ctx, f, after); err != nil {
@@ -114,10 +109,30 @@ func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther b
 		return false, nil
 	}
 	err = a.Apply(events, upto, isMerged, func(op *answer.Op) error { return r.to.Op(a, op) })
-	if err == nil && r.to.Flush != nil && !r.to.IsExact {
+	if err == nil && r.to.Flush != nil {
 		err = r.to.Flush()
 	}
 	return true, err
+}
+
+// inOrder reads a batch from the memory of a feed.
+func (r *answerReader) inOrder(f *gateway.Reader, after, end int64) (events []event.Event, upto int64, ok bool) {
+	if !r.to.IsExact {
+		return f.InOrder(after, end, batchSize)
+	}
+	// Nothing is merged in a batch of one event.
+	upto = after
+	for upto < end && len(events) < maxExact {
+		batch, next, ok := f.InOrder(upto, upto+1, batchSize)
+		if !ok {
+			return events, upto, upto > after
+		}
+		if next == upto {
+			break
+		}
+		events, upto = append(events, batch...), next
+	}
+	return events, upto, true
 }
 
 // readLog reads a batch from the journal: events as they were committed, or what a compacted log still has of the whole turn.
