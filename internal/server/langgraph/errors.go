@@ -1,11 +1,15 @@
 package langgraph
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/internal/chats"
 )
+
+// errPaused ends the run stream of a turn that waits.
+var errPaused = errors.New("langgraph: the turn waits")
 
 // Texts of errors that pages show as they are.
 const (

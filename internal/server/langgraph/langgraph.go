@@ -43,8 +43,17 @@ func Register(srv *server.Server, gw *gateway.Gateway) {
 		{Method: http.MethodPost, Pattern: "/threads/{id}/commands", Handler: s.command, MaxBody: maxBody},
 		{Method: http.MethodPost, Pattern: "/threads/{id}/stream/events", Handler: s.threadStream, Stream: true},
 		{Method: http.MethodGet, Pattern: "/threads/{id}/runs", Handler: s.runs},
+		{Method: http.MethodPost, Pattern: "/threads/{id}/runs", Handler: s.createRun, MaxBody: maxBody},
+		{Method: http.MethodPost, Pattern: "/threads/{id}/runs/stream", Handler: s.streamRun, MaxBody: maxBody, Stream: true},
+		{Method: http.MethodPost, Pattern: "/threads/{id}/runs/wait", Handler: s.waitRun, MaxBody: maxBody, Stream: true},
 		{Method: http.MethodGet, Pattern: "/threads/{id}/runs/{turn}", Handler: s.run},
+		{Method: http.MethodGet, Pattern: "/threads/{id}/runs/{turn}/stream", Handler: s.joinStream, Stream: true},
+		{Method: http.MethodGet, Pattern: "/threads/{id}/runs/{turn}/join", Handler: s.joinRun, Stream: true},
 		{Method: http.MethodPost, Pattern: "/threads/{id}/runs/{turn}/cancel", Handler: s.cancelRun},
+		{Method: http.MethodPost, Pattern: "/runs", Handler: s.createRun, MaxBody: maxBody},
+		{Method: http.MethodPost, Pattern: "/runs/stream", Handler: s.streamRun, MaxBody: maxBody, Stream: true},
+		{Method: http.MethodPost, Pattern: "/runs/wait", Handler: s.waitRun, MaxBody: maxBody, Stream: true},
+		{Method: http.MethodPost, Pattern: "/runs/cancel", Handler: s.cancelRuns},
 	}
 	for i := range routes {
 		routes[i].Pattern, routes[i].Errors = prefix+routes[i].Pattern, respondError

@@ -33,7 +33,7 @@ type runRequest struct {
 	IfNotExists  string          `json:"if_not_exists"` // create or reject
 	OnDisconnect string          `json:"on_disconnect"` // continue or cancel
 	OnCompletion string          `json:"on_completion"` // keep or delete, for a run without a thread
-	StreamMode   json.RawMessage `json:"stream_mode"`   // a name, or a list of them
+	StreamMode   nameList        `json:"stream_mode"`
 	AfterSeconds float64         `json:"after_seconds"`
 	Webhook      string          `json:"webhook"`
 	Before       json.RawMessage `json:"interrupt_before"`
@@ -47,9 +47,36 @@ type runCommand struct {
 	Goto   json.RawMessage `json:"goto"`
 }
 
+// nameList is a list of names. A single one need not be a list.
+type nameList []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *nameList) UnmarshalJSON(b []byte) error {
+	var name string
+	if err := json.Unmarshal(b, &name); err == nil && name != "" {
+		*l = nameList{name}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(l))
+}
+
+// stopsTurn reports whether the client wants its turn to be stopped when it disconnects.
+func (in *runRequest) stopsTurn() (bool, error) {
+	switch in.OnDisconnect {
+	case "", "continue":
+		return false, nil
+	case "cancel":
+		return true, nil
+	}
+	return false, server.Invalid("unknown value %q of on_disconnect; use continue or cancel", in.OnDisconnect)
+}
+
 // checkpoint returns the id of the checkpoint from which the run begins, or "" for the newest one.
+//
+// The older useStream sends the newest checkpoint that it knows with each message. It would remove what other pages have added since, so an object
+// with a message doesn't count.
 func (in *runRequest) checkpoint() string {
-	if in.Checkpoint != nil && in.Checkpoint.ID != "" {
+	if in.Checkpoint != nil && in.Checkpoint.ID != "" && !isPresent(in.Input) {
 		return in.Checkpoint.ID
 	}
 	return cmp.Or(in.CheckpointID, in.Config.Configurable.ID)

@@ -381,13 +381,18 @@ func (w *threadWriter) finish(u *usage, isMeant func(*draft) bool) {
 
 // custom sends data of the agent.
 func (w *threadWriter) custom(c *cell, p *transcript.Part) {
-	switch p.Kind {
-	case event.KindData:
-		name := cmp.Or(p.Name, "data")
-		w.emit(methodCustom, w.customID(c), name, customData{name, p.Data})
-	case event.KindStatus:
-		w.emit(methodCustom, w.customID(c), "status", customData{"status", jsonOf(statusInfo{p.Text(event.Text), statusState(p)})})
+	if p.Kind == event.KindData || p.Kind == event.KindStatus {
+		data := customOf(p)
+		w.emit(methodCustom, w.customID(c), data.Name, data)
 	}
+}
+
+// customOf returns data or a status as custom data.
+func customOf(p *transcript.Part) customData {
+	if p.Kind == event.KindStatus {
+		return customData{"status", jsonOf(statusInfo{p.Text(event.Text), statusState(p)})}
+	}
+	return customData{cmp.Or(p.Name, "data"), p.Data}
 }
 
 // statusInfo is a status as custom data.
