@@ -139,7 +139,16 @@ var decided = map[string]decision{
 	"POST /langgraph/threads/{id}/commands":           {sight: own, alone: true, body: `{"id":1,"method":"state.get","params":{}}`},
 	"POST /langgraph/threads/{id}/stream/events":      {sight: own, alone: true, body: `{"channels":["values"]}`},
 	"GET /langgraph/threads/{id}/runs":                {sight: own, alone: true},
+	"POST /langgraph/threads/{id}/runs":               {sight: own, alone: true, body: `{"assistant_id":"a","input":{"messages":[{"type":"human","content":"x"}]}}`},
+	"POST /langgraph/threads/{id}/runs/stream":        {sight: own, alone: true, body: `{"assistant_id":"a","input":{"messages":[{"type":"human","content":"x"}]}}`},
+	"POST /langgraph/threads/{id}/runs/wait":          {sight: own, alone: true, body: `{"assistant_id":"a","multitask_strategy":"reject","input":{"messages":[{"type":"human","content":"x"}]}}`},
 	"GET /langgraph/threads/{id}/runs/{turn}":         {sight: own, alone: true},
+	"GET /langgraph/threads/{id}/runs/{turn}/stream":  {sight: own, alone: true},
+	"GET /langgraph/threads/{id}/runs/{turn}/join":    {sight: own, alone: true},
+	"POST /langgraph/runs":                            {sight: common, body: `{"assistant_id":"a","input":{"messages":[{"type":"human","content":"x"}]}}`},
+	"POST /langgraph/runs/stream":                     {sight: scoped, body: `{"assistant_id":"a","input":{"messages":[{"type":"human","content":"x"}]}}`},
+	"POST /langgraph/runs/wait":                       {sight: scoped, body: `{"assistant_id":"a","input":{"messages":[{"type":"human","content":"x"}]}}`},
+	"POST /langgraph/runs/cancel":                     {sight: common, body: `{"thread_id":"none"}`}, // TestRunsAreTheirs of server/langgraph checks whose are stopped
 	"POST /langgraph/threads/{id}/runs/{turn}/cancel": {sight: own, alone: true},
 
 	// Letta. Messages to an agent are in the caller's own conversation with it.
