@@ -41,6 +41,7 @@ type sentPart struct {
 	text      string
 	skipped   int // bytes of the text that are in a message of an earlier run
 	isBegun   bool
+	isEnded   bool // of a status, which is replaced until then
 	hasResult bool // of a call
 	// isStale is true if the client has text that was taken back, and can't get it right before the state at the end of the run.
 	isStale bool
@@ -364,13 +365,18 @@ func (w *runWriter) syncTool(k partKey, sent *sentPart, p *transcript.Part, id s
 
 // syncWhole sends a status, a file or data as a whole message.
 func (w *runWriter) syncWhole(g group, sent *sentPart, p *transcript.Part, id string) {
-	m := g.message()
-	content := string(m.Content)
-	if g.isEmpty() || sent.text == content {
+	if g.isEmpty() {
 		return
 	}
-	if p.Kind == event.KindData || p.Kind == event.KindStatus {
+	m := g.message()
+	content := string(m.Content)
+	hasEnded := p.Kind == event.KindStatus && p.Final && !sent.isEnded
+	if (p.Kind == event.KindData || p.Kind == event.KindStatus) && (hasEnded || sent.text != content) {
 		w.emit("custom", "custom", customOf(p))
+	}
+	sent.isEnded = p.Final
+	if sent.text == content {
+		return
 	}
 	isLast := len(w.order) > 0 && w.order[len(w.order)-1] == id
 	if sent.isBegun && isLast {

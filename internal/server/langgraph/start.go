@@ -120,7 +120,7 @@ func (ref runRef) id() string { return runID(ref.turn, ref.number) }
 
 // start begins a run in a conversation, which exists.
 func (s *surface) start(ctx context.Context, p gateway.Principal, conversation, agent string, in *runRequest) (ref runRef, err error) {
-	if in.Command != nil && isPresent(in.Command.Resume) {
+	if in.Command != nil && len(in.Command.Resume) > 0 && string(in.Command.Resume) != "null" { // false is an answer
 		return s.resume(ctx, p, conversation, in.Command.Resume)
 	}
 	m, err := questionIn(in.Input)
