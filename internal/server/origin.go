@@ -150,7 +150,7 @@ const (
 		"Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-Api-Key, X-Eliza-Terminal-Token, X-Eliza-Token, X-ElizaOS-Client-Id, X-ElizaOS-Terminal-Token, X-ElizaOS-Token, X-ElizaOS-UI-Language, X-Eliza-Client-Id, X-Stainless-Arch, X-Stainless-Helper-Method, " +
 		"X-Stainless-Lang, X-Stainless-Os, X-Stainless-Package-Version, X-Stainless-Retry-Count, X-Stainless-Runtime, " +
 		"X-Stainless-Runtime-Version, X-Stainless-Timeout"
-	corsExposed = "Leat-Conversation, Leat-Turn, Leat-Turn-Outcome, Leat-Turn-State, Location, Request-Id, Retry-After, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Offset, X-Request-Id"
+	corsExposed = "Content-Location, Leat-Conversation, Leat-Turn, Leat-Turn-Outcome, Leat-Turn-State, Location, Request-Id, Retry-After, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Offset, X-Request-Id"
 	// corsMaxAge is how long a browser may cache a preflight, in seconds.
 	corsMaxAge = "600"
 )

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/gateway"
@@ -131,11 +132,17 @@ func (s *surface) joinStream(w http.ResponseWriter, r *http.Request, p gateway.P
 			return server.Invalid("invalid Last-Event-ID %q; use the id of an event of this run, or -1", id)
 		}
 	}
-	modes, err := modesOf(r.URL.Query()["stream_mode"])
+	names := r.URL.Query()["stream_mode"]
+	if len(names) == 1 && strings.HasPrefix(names[0], "[") { // clients of version 2 send a list as JSON
+		if err := server.Unmarshal([]byte(names[0]), &names, false); err != nil {
+			return err
+		}
+	}
+	modes, err := modesOf(names)
 	if err != nil {
 		return err
 	}
-	if len(r.URL.Query()["stream_mode"]) == 0 {
+	if len(names) == 0 {
 		modes = joinModes
 	}
 	leave, err := s.gw.AddViewer(p)

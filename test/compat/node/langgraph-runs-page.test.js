@@ -7,7 +7,8 @@ import { long, longBefore, open, token, url } from './langgraph-thread.js';
 before(() => start('page/langgraph-runs.jsx'));
 after(stop);
 
-for (const version of ['1.15.0', '2.0.0']) {
+// Both versions have the same hook for runs, so the usual run has the older one only.
+for (const version of process.env.LEAT_FULL ? ['1.15.0', '2.0.0'] : ['2.0.0']) {
   test(`${version}: a page sends, streams, is reloaded in the middle, and stops`, async (t) => {
     const gate = crypto.randomUUID();
     const { page, status, send, shows, count } = await openPage(t, { gateway: url, token, agent: 'long', version });

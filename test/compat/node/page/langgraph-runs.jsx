@@ -19,7 +19,7 @@ const textOf = ({ content }) => (typeof content === 'string' ? content : content
 function Chat() {
   const [thread, setThread] = useState(parameters.get('thread'));
   const stream = useStream({
-    apiUrl: `${gateway}/langgraph`, apiKey: token, assistantId: agent, threadId: thread, reconnectOnMount: true,
+    apiUrl: `${gateway}/langgraph`, apiKey: token, assistantId: agent, threadId: thread, reconnectOnMount: true, fetchStateHistory: true,
     onThreadId: (id) => { keepThread(id); setThread(id); },
   });
   const [text, setText] = useState('');
