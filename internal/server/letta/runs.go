@@ -168,7 +168,9 @@ func (s *surface) continueRun(w http.ResponseWriter, r *http.Request, p gateway.
 		return err
 	}
 	defer leave()
-	return s.stream(w, r, p, target{conversation: conversation, turn: turn, after: at.After, hasPings: at.Pings == nil || *at.Pings})
+	return s.stream(w, r, p, target{
+		conversation: conversation, turn: turn, after: at.After, hasPings: at.Pings == nil || *at.Pings, isAsker: isAsker(r, nil),
+	})
 }
 
 // cancel answers POST /v1/conversations/{conversation}/cancel.

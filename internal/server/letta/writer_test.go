@@ -86,7 +86,7 @@ func (c *client) read(t *testing.T, stream []byte, limit int) (isCut bool) {
 // across the place where the client resumes.
 func write(t *testing.T, r *rand.Rand, events []event.Event, first, after int64) (stream []byte, turn *transcript.Turn) {
 	t.Helper()
-	w := newWriter("run-1", after)
+	w := newWriter(answertest.Turn, after, false)
 	a := answer.New(answertest.Turn, first, resumeNumber(after))
 	for a.Upto() < int64(len(events)) && !a.HasEnded() {
 		end := min(int64(len(events)), a.Upto()+1+r.Int64N(8))
