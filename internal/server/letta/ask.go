@@ -63,9 +63,9 @@ func questionOf(r *event.Request, arguments string) question {
 	if r.Kind == event.RequestApproval {
 		text := cmp.Or(r.Prompt, "May the agent go on?")
 		if r.Tool != "" {
-			text += "\n\n" + r.Tool + ":\n" + codeBlock(arguments)
+			text += "\n\n" + r.Tool + codeOf(arguments)
 		}
-		options := append([]option{{labelYes, "Allow it"}, {labelNo, "Refuse it. Type something to say why"}}, optionsOf(r.Options)...)
+		options := append([]option{{labelYes, "Allow it"}, {labelNo, "Refuse it, or type why"}}, optionsOf(r.Options)...)
 		return withOptions(question{Question: text, Header: "Approval"}, options)
 	}
 	options := optionsOf(r.Options)
@@ -88,6 +88,8 @@ func optionsOf(labels []string) (options []option) {
 }
 
 // withOptions returns a question with its options. Those that don't fit are in the text.
+//
+// The text has no straight quotation marks: Letta Code's summary of the answer ends a question at the first one.
 func withOptions(q question, options []option) question {
 	q.Options = options[:min(len(options), maxOptions)]
 	for i, o := range options[len(q.Options):] {
@@ -96,21 +98,27 @@ func withOptions(q question, options []option) question {
 		}
 		q.Question += "\n- " + o.Label
 	}
+	q.Question = strings.ReplaceAll(q.Question, `"`, "”")
 	return q
 }
 
-// codeBlock returns JSON as a block of Markdown, which Letta Code shows as it is.
-func codeBlock(arguments string) string {
+// codeOf returns arguments as Markdown code, which Letta Code shows as they are, or "" for none.
+func codeOf(arguments string) string {
 	var b bytes.Buffer
-	if json.Indent(&b, []byte(arguments), "", "  ") != nil {
-		b.Reset()
-		b.WriteString(arguments)
+	if json.Compact(&b, []byte(arguments)) == nil {
+		arguments = b.String()
+	}
+	switch {
+	case arguments == "" || arguments == "{}":
+		return ""
+	case !strings.ContainsAny(arguments, "`\n"):
+		return " `" + arguments + "`"
 	}
 	fence := "```"
-	for strings.Contains(b.String(), fence) {
+	for strings.Contains(arguments, fence) {
 		fence += "`"
 	}
-	return fence + "\n" + b.String() + "\n" + fence
+	return ":\n" + fence + "\n" + arguments + "\n" + fence
 }
 
 // The sentence with which [askTool] returns an answer: the question and the answer are in between.

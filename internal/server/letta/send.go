@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/transcript"
@@ -42,18 +41,6 @@ type sentMessage struct {
 	Reason  string `json:"reason"`
 }
 
-// contentPart is a part of a message's content.
-type contentPart struct {
-	Type   string `json:"type"`
-	Text   string `json:"text"`
-	Source struct {
-		Type      string `json:"type"`
-		MediaType string `json:"media_type"`
-		Data      string `json:"data"`
-		URL       string `json:"url"`
-	} `json:"source"`
-}
-
 // target is a run to stream. A response to an answer continues the run after the request that was answered.
 type target struct {
 	conversation, turn string
@@ -64,28 +51,30 @@ type target struct {
 	isAsker  bool
 }
 
-// parse reads the body of a message: answers, a message of the user, or answers and a message. Letta Code sends both if its user types something
-// instead of an answer. Each is nil if the body doesn't have it.
-//
-// Letta takes several messages. A run couldn't say which of them it answers, and its clients send one.
-func parse(r *http.Request) (rq request, answers, message *sentMessage, err error) {
+// parse reads the body of a message: answers, messages of the user, or both. Letta Code sends both if its user types something instead of an answer.
+func parse(r *http.Request) (rq request, answers *sentMessage, messages []sentMessage, err error) {
 	if err := server.Decode(r, &rq); err != nil {
 		return rq, nil, nil, err
 	}
 	if len(rq.Messages) == 0 && len(rq.Input) > 0 {
 		rq.Messages = []sentMessage{{Role: "user", Content: rq.Input}}
 	}
-	rest := rq.Messages
-	if len(rest) > 0 && rest[0].isAnswer() {
-		answers, rest = &rest[0], rest[1:]
+	if len(rq.Messages) == 0 {
+		return rq, nil, nil, server.Invalid("a message is needed")
 	}
-	if len(rest) == 1 && !rest[0].isAnswer() {
-		message, rest = &rest[0], nil
+	messages = rq.Messages
+	if messages[0].isAnswer() {
+		answers, messages = &messages[0], messages[1:]
 	}
-	if len(rest) > 0 || len(rq.Messages) == 0 {
-		return rq, nil, nil, server.Invalid("exactly one message is needed")
+	for _, m := range messages {
+		if m.isAnswer() {
+			return rq, nil, nil, server.Invalid("answers must be in the first message")
+		}
+		if m.Role != "" && m.Role != "user" {
+			return rq, nil, nil, server.Invalid("a message of the role %q can't be sent", m.Role)
+		}
 	}
-	return rq, answers, message, nil
+	return rq, answers, messages, nil
 }
 
 // isAnswer reports whether a message has answers to calls.
@@ -122,7 +111,7 @@ func (s *surface) toAgent(w http.ResponseWriter, r *http.Request, p gateway.Prin
 
 // sendTo adds a message or answers to a conversation, and responds with the run.
 func (s *surface) sendTo(w http.ResponseWriter, r *http.Request, p gateway.Principal, open func(context.Context) (string, error), isStream bool) error {
-	rq, answers, message, err := parse(r)
+	rq, answers, messages, err := parse(r)
 	if err != nil {
 		return err
 	}
@@ -141,8 +130,8 @@ func (s *surface) sendTo(w http.ResponseWriter, r *http.Request, p gateway.Princ
 			return err
 		}
 	}
-	if message != nil {
-		if isDone, err := s.add(w, r, p, message, &to); err != nil || isDone {
+	if len(messages) > 0 {
+		if isDone, err := s.add(w, r, p, messages, &to); err != nil || isDone {
 			return err
 		}
 	}
@@ -164,14 +153,14 @@ type pendingApproval struct {
 
 // add adds a message of the user, and finds the turn that answers it. While a turn waits for an answer, it responds with a conflict, which it reports as
 // done. A message that comes with an answer is queued instead, since the answer was given.
-func (s *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principal, m *sentMessage, to *target) (isDone bool, err error) {
-	if m.Role != "" && m.Role != "user" {
-		return false, server.Invalid("a message of the role %q can't be sent", m.Role)
-	}
-	text, media, err := contentOf(m.Content)
+//
+// Several messages become one with the id of the last, because a run answers one.
+func (s *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principal, messages []sentMessage, to *target) (isDone bool, err error) {
+	text, media, err := s.newContent(r.Context(), p, to.conversation, messages)
 	if err != nil {
 		return false, err
 	}
+	m := &messages[len(messages)-1]
 	turn := &to.turn
 	if to.turn != "" {
 		turn = &to.next
@@ -212,42 +201,4 @@ func (s *surface) openRequest(ctx context.Context, p gateway.Principal, conversa
 		return true
 	})
 	return id, err
-}
-
-// contentOf returns the text and the files of a message. Several texts are lines of one. Reminders of Letta Code to its agents are left out: they
-// would be shown to people as their own words.
-func contentOf(raw json.RawMessage) (text string, media []event.Part, err error) {
-	if err := json.Unmarshal(raw, &text); err == nil {
-		return text, nil, nil
-	}
-	var parts []contentPart
-	if err := server.Unmarshal(raw, &parts, false); err != nil {
-		return "", nil, server.Invalid("the content of a message must be a text or a list of parts")
-	}
-	var texts []string
-	for _, p := range parts {
-		switch {
-		case p.Type == "text" && isReminder(p.Text):
-		case p.Type == "text":
-			texts = append(texts, p.Text)
-		case p.Type == "image" && p.Source.Type == "base64":
-			media = append(media, event.Part{Kind: event.KindMedia, Media: &event.Media{URL: "data:" + p.Source.MediaType + ";base64," + p.Source.Data, MIME: p.Source.MediaType}})
-		case p.Type == "image" && p.Source.Type == "url":
-			media = append(media, event.Part{Kind: event.KindMedia, Media: &event.Media{URL: p.Source.URL}})
-		default:
-			return "", nil, server.Invalid("a part of type %q can't be sent here", p.Type)
-		}
-	}
-	return strings.Join(texts, "\n"), media, nil
-}
-
-// isReminder reports whether a text is one that Letta Code added to the person's: they are elements of these names.
-func isReminder(text string) bool {
-	text = strings.TrimSpace(text)
-	for _, name := range []string{"system-reminder", "system-alert"} {
-		if strings.HasPrefix(text, "<"+name+">") && strings.HasSuffix(text, "</"+name+">") {
-			return true
-		}
-	}
-	return false
 }
