@@ -115,12 +115,12 @@ func appendFrame(b []byte, m *message) ([]byte, error) {
 	return append(b, "\n\n"...), nil
 }
 
-// dateOf returns a time in epoch milliseconds as Letta writes it, or "" for none.
+// dateOf returns a time in epoch milliseconds as Letta writes it, or "" for none. It has all three digits, so that dates are sorted as texts.
 func dateOf(millis int64) string {
 	if millis == 0 {
 		return ""
 	}
-	return time.UnixMilli(millis).UTC().Format(time.RFC3339Nano)
+	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // argumentsOf returns JSON arguments as a text, an empty object for none.

@@ -198,9 +198,9 @@ func TestContinuedText(t *testing.T) {
 	events := []event.Event{
 		{Type: event.TurnStart},
 		{Type: event.MessageStart, Message: "m", Body: &event.Body{Role: event.Assistant}},
-		part(event.PartStart, "s", "", &event.Body{Kind: event.KindStatus}),
 		part(event.PartStart, "t", "", &event.Body{Kind: event.KindText}),
 		part(event.PartAppend, "t", "before", nil),
+		part(event.PartStart, "s", "", &event.Body{Kind: event.KindStatus}),
 		part(event.PartStart, "c", "", &event.Body{Kind: event.KindTool, Name: "clock", Call: "c"}),
 		part(event.PartAppend, "t", "after", nil),
 		part(event.PartAppend, "t", " it", nil),
@@ -211,8 +211,13 @@ func TestContinuedText(t *testing.T) {
 		part(event.PartEnd, "s", "", nil),
 		{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}},
 	}
+	length := int64(0) // of t
 	for i := range events {
-		events[i].Seq, events[i].Turn = int64(i+1), answertest.Turn
+		e := &events[i]
+		e.Seq, e.Turn = int64(i+1), answertest.Turn
+		if e.Type == event.PartAppend {
+			e.Offset, length = length, length+int64(len(e.Text))
+		}
 	}
 	w, a := newWriter(answertest.Turn, 0, true), answer.New(answertest.Turn, 1, -1)
 	if err := a.Apply(events, int64(len(events)), false, func(op *answer.Op) error { return w.apply(a, op) }); err != nil {
@@ -221,7 +226,7 @@ func TestContinuedText(t *testing.T) {
 	c := newClient()
 	c.read(t, w.take(), 1<<30)
 	delete(c.texts, requestCallID(answertest.Turn, "r"))
-	want := map[string]string{"m.t": "before", "m.t.1": "after it", "m.t.2": "end", "m.s": "status"}
+	want := map[string]string{"m.t": "before", "m.t.2": "after it", "m.t.3": "end", "m.s": "status"}
 	delete(c.texts, callID("m", "c"))
 	if d := cmp.Diff(want, c.texts); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
