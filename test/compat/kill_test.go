@@ -23,7 +23,7 @@ func TestKill(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build leat: %v\n%s", err, out)
 	}
-	for _, args := range [][]string{{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}, {"--test", "--test-timeout=300000", "letta-kill.test.js"}} {
+	for _, args := range [][]string{{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}, {"--test", "--test-timeout=300000", "letta-kill.test.js"}, {"responses-kill.js"}} {
 		cmd := exec.CommandContext(ctx, "node", args...)
 		cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+path, "LEAT_FOLDER="+t.TempDir(), "LEAT_TOKEN="+secret)
 		if out, err := cmd.CombinedOutput(); err != nil {
