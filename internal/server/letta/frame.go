@@ -35,7 +35,8 @@ const (
 // message is a message of Letta, or a frame of a run. Type determines which fields are used. Texts are deltas in a frame, and whole in a list.
 type message struct {
 	// ID is that of the part, and Otid the same without its prefix. Clients match what they have streamed with a list by either.
-	ID   string `json:"id,omitempty"`
+	ID string `json:"id,omitempty"`
+	// Date is needed: the client for Python takes a message without one for a message of another type.
 	Date string `json:"date,omitempty"`
 	Type string `json:"message_type"`
 	Otid string `json:"otid,omitempty"`

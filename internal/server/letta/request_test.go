@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/service/quota"
 )
@@ -126,8 +128,9 @@ func TestRepetition(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	path := h.begin("alice")
 	first := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi"))
-	if again := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi")); again != first {
-		t.Errorf("got\n%s\nwant\n%s", again, first)
+	again := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi"))
+	if d := cmp.Diff(framesOf(t, first), framesOf(t, again)); d != "" {
+		t.Errorf("(-first +again)\n%s", d)
 	}
 	if n := strings.Count(h.ask(http.StatusOK, "alice", http.MethodGet, path+"/messages", ""), `"message_type"`); n != 2 {
 		t.Errorf("%d messages", n)

@@ -3,6 +3,7 @@ package letta
 import (
 	"cmp"
 	"strconv"
+	"time"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
@@ -29,6 +30,7 @@ type writer struct {
 
 	appender answer.Appender
 	number   int64 // of the current operation
+	date     string
 	place    int64 // of its next frame
 	last     int64 // seq_id of the last frame
 	// hasReturn are the ids of the calls whose result is in a frame, of this response or an earlier one.
@@ -53,7 +55,7 @@ func resumeNumber(after int64) int64 { return after/spread - 1 }
 
 // add appends a frame of the current operation, unless the client has it.
 func (w *writer) add(m message) {
-	m.Run = w.run
+	m.Run, m.Date = w.run, w.date
 	m.SeqID = (w.number+1)*spread + w.place
 	w.place++
 	if m.SeqID <= w.after || w.err != nil {
@@ -66,7 +68,7 @@ func (w *writer) add(m message) {
 // ping appends a ping, which tells the client the run and the last seq_id.
 func (w *writer) ping() {
 	if w.err == nil {
-		w.buf, w.err = appendFrame(w.buf, &message{ID: "ping-" + w.run, Type: typePing, Run: w.run, SeqID: w.last})
+		w.buf, w.err = appendFrame(w.buf, &message{ID: "ping-" + w.run, Type: typePing, Date: dateOf(time.Now().UnixMilli()), Run: w.run, SeqID: w.last})
 	}
 }
 
@@ -79,7 +81,7 @@ func (w *writer) take() []byte {
 
 // apply takes an operation, which was the last one that was applied to a. It must get those too that the client has.
 func (w *writer) apply(a *answer.Answer, op *answer.Op) error {
-	w.number, w.place = op.Number, 0
+	w.number, w.place, w.date = op.Number, 0, dateOf(op.At)
 	for _, p := range w.appender.Next(a, op) {
 		w.piece(a, &p)
 	}
