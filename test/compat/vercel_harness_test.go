@@ -237,7 +237,7 @@ func serveChats(t *testing.T) (url, control string) {
 	return ts.URL, gateServer.URL
 }
 
-// runClient runs a test of a client, a program in a folder, with a gateway of its own.
+// runClient runs a test of a client, a program in a folder, with a separate gateway.
 func runClient(t *testing.T, folder, name string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

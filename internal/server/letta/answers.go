@@ -28,8 +28,8 @@ type approval struct {
 	Status  string          `json:"status"`
 }
 
-// answered is a request that a client answers.
-type answered struct {
+// answeredRequest is a request that a client answers.
+type answeredRequest struct {
 	turn    string
 	request event.Request
 	call    *call
@@ -49,7 +49,7 @@ func (s *surface) answer(ctx context.Context, p gateway.Principal, m *sentMessag
 		return err
 	}
 	// The places are found before the answers are given: the agent may end the turn, and the log may then be compacted.
-	var requests []answered
+	var requests []answeredRequest
 	for _, turn := range turns {
 		list, err := s.findAnswered(ctx, p, to, turn, m.Approvals)
 		if err != nil {
@@ -61,7 +61,7 @@ func (s *surface) answer(ctx context.Context, p gateway.Principal, m *sentMessag
 		return server.Errorf(http.StatusBadRequest, gateway.ReasonAnswered, "no tool call is currently awaiting approval")
 	}
 	current := requests[len(requests)-1]
-	if i := slices.IndexFunc(requests, func(r answered) bool { return r.isOpen }); i >= 0 {
+	if i := slices.IndexFunc(requests, func(r answeredRequest) bool { return r.isOpen }); i >= 0 {
 		current = requests[i]
 	}
 	to.turn = current.turn
@@ -112,7 +112,7 @@ func (s *surface) answerTurns(ctx context.Context, p gateway.Principal, conversa
 var errFound = errors.New("letta: found")
 
 // findAnswered returns the requests of a turn that are answered. It reads the log of the turn, where also requests are that have been answered.
-func (s *surface) findAnswered(ctx context.Context, p gateway.Principal, to *target, turn string, answers []approval) (list []answered, err error) {
+func (s *surface) findAnswered(ctx context.Context, p gateway.Principal, to *target, turn string, answers []approval) (list []answeredRequest, err error) {
 	c, err := s.gw.Conversation(ctx, p, gateway.ActionRead, to.conversation)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (s *surface) findAnswered(ctx context.Context, p gateway.Principal, to *tar
 				r := op.Get().Request
 				m := requestOf(a.Messages(), turn, r, to.isAsker)
 				if i := slices.IndexFunc(answers, func(a approval) bool { return slices.Contains([]string{m.ID, m.Call.ID, r.ID}, a.CallID) }); i >= 0 {
-					list = append(list, answered{turn: turn, request: *r, call: m.Call, answer: &answers[i], after: (op.Number+2)*spread - 1, isOpen: true})
+					list = append(list, answeredRequest{turn: turn, request: *r, call: m.Call, answer: &answers[i], after: (op.Number+2)*spread - 1, isOpen: true})
 				}
 			case event.TurnResume, event.TurnEnd:
 				for i := range list {
@@ -151,7 +151,7 @@ func (s *surface) findAnswered(ctx context.Context, p gateway.Principal, to *tar
 }
 
 // command returns what an answer of the client means for the request.
-func (r *answered) command() gateway.Command {
+func (r *answeredRequest) command() gateway.Command {
 	a, isApproval := r.answer, r.request.Kind == event.RequestApproval
 	text := chats.TextOf(a.Return)
 	switch {

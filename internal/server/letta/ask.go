@@ -28,8 +28,8 @@ func isAsker(r *http.Request, tools []clientTool) bool {
 	return r.Header.Get("X-Letta-Source") == "letta-code" || slices.ContainsFunc(tools, func(t clientTool) bool { return t.Name == askTool })
 }
 
-// asked is the input of [askTool].
-type asked struct {
+// askInput is the input of [askTool].
+type askInput struct {
 	Questions []question `json:"questions"`
 }
 
@@ -61,7 +61,7 @@ const (
 // questionOf returns a request as a question. The arguments are those of the tool that an approval is about: what a person allows must be visible.
 func questionOf(r *event.Request, arguments string) question {
 	if r.Kind == event.RequestApproval {
-		text := cmp.Or(r.Prompt, "May the agent go on?")
+		text := cmp.Or(r.Prompt, "May the agent continue?")
 		if r.Tool != "" {
 			text += "\n\n" + r.Tool + codeOf(arguments)
 		}
@@ -130,7 +130,7 @@ const (
 
 // sentenceOf returns an answer as askTool does, so that a window of Letta Code shows one that was given elsewhere like its own.
 func sentenceOf(c *call, a *event.Answer) string {
-	var in asked
+	var in askInput
 	if err := json.Unmarshal([]byte(c.Arguments), &in); err != nil || len(in.Questions) == 0 {
 		return cmp.Or(a.Text, string(a.Decision))
 	}
@@ -147,10 +147,10 @@ func sentenceOf(c *call, a *event.Answer) string {
 // commandOf returns the answer that the result of [askTool] means. What a person types for an approval is the reason to refuse it: only the option allows it.
 func commandOf(r *event.Request, c *call, result string) gateway.Command {
 	label := result
-	var in asked
+	var in askInput
 	if err := json.Unmarshal([]byte(c.Arguments), &in); err == nil && len(in.Questions) == 1 {
-		if rest, ok := strings.CutPrefix(result, answerBegin+in.Questions[0].Question+answerMiddle); ok {
-			label = strings.TrimSuffix(rest, answerEnd)
+		if end, ok := strings.CutPrefix(result, answerBegin+in.Questions[0].Question+answerMiddle); ok {
+			label = strings.TrimSuffix(end, answerEnd)
 		}
 	}
 	label = strings.TrimSpace(label)

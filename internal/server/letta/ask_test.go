@@ -144,7 +144,7 @@ func TestForms(t *testing.T) {
 		if len(asks) != 1 || asks[0].Call.Name != askTool || asks[0].Call.Arguments != test.form || first[len(first)-2].Stop != stopApproval {
 			t.Fatalf("%s: got %+v, %+v\nwant %s", test.request, first, asks, test.form)
 		}
-		var in asked
+		var in askInput
 		if err := json.Unmarshal([]byte(asks[0].Call.Arguments), &in); err != nil {
 			t.Fatal(err)
 		}

@@ -53,18 +53,18 @@ func (s *surface) newContent(ctx context.Context, p gateway.Principal, conversat
 
 // countRepeated returns how many of the first texts are those of the newest messages of the user, of which at least one was not answered to its end.
 func countRepeated(t *transcript.Transcript, texts []string) int {
-	var sent []string // the newest messages
+	var newest []string
 	isStopped := []bool{}
 	for _, m := range slices.Backward(t.Messages) {
-		if m.Role != event.User || len(sent) == len(texts) {
+		if m.Role != event.User || len(newest) == len(texts) {
 			continue
 		}
 		turn := t.Turn(m.StateTurn)
-		sent, isStopped = append(sent, textOf(m)), append(isStopped, turn != nil && turn.Outcome == event.Cancelled)
+		newest, isStopped = append(newest, textOf(m)), append(isStopped, turn != nil && turn.Outcome == event.Cancelled)
 	}
-	slices.Reverse(sent)
-	for n := len(sent); n > 0; n-- {
-		if slices.Equal(sent[len(sent)-n:], texts[:n]) && slices.Contains(isStopped[:n], true) {
+	slices.Reverse(newest)
+	for n := len(newest); n > 0; n-- {
+		if slices.Equal(newest[len(newest)-n:], texts[:n]) && slices.Contains(isStopped[:n], true) {
 			return n
 		}
 	}
@@ -92,7 +92,7 @@ func contentOf(raw json.RawMessage) (text string, media []event.Part, err error)
 		case p.Type == "image" && p.Source.Type == "url":
 			media = append(media, event.Part{Kind: event.KindMedia, Media: &event.Media{URL: p.Source.URL}})
 		default:
-			return "", nil, server.Invalid("a part of type %q can't be sent here", p.Type)
+			return "", nil, server.Invalid("a part of type %q can't be newest here", p.Type)
 		}
 	}
 	return strings.Join(texts, "\n"), media, nil

@@ -47,7 +47,7 @@ func requestOf(messages []*transcript.Message, turn string, r *event.Request, is
 	}
 	switch {
 	case isAsker && (r.Kind == event.RequestApproval || r.Tool == ""):
-		c = &call{Name: askTool, Arguments: encode(asked{[]question{questionOf(r, c.Arguments)}}), ID: requestCallID(turn, r.ID)}
+		c = &call{Name: askTool, Arguments: encode(askInput{[]question{questionOf(r, c.Arguments)}}), ID: requestCallID(turn, r.ID)}
 	case r.Tool == "" || len(r.Data) == 0 && !isOwn:
 		c.Arguments = encode(plainQuestion{r.Prompt, r.Options})
 	}

@@ -87,7 +87,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 // follow passes the frames of a run to write, until the turn ends or waits. At the end of a turn that another one follows in the response, it sets the
 // target to that one and returns true.
 //
-// It pauses at a request that is open, and not after it. So the response to the answer continues exactly where this one ended, also if the agent goes on while
+// It pauses at a request that is open, and not after it. So the response to the answer continues exactly where this one ended, also if the agent continues while
 // it waits, or asks a second question at once.
 func (s *surface) follow(ctx context.Context, p gateway.Principal, to *target, frames *writer, write func([]byte) error, tick func() error, ticks <-chan time.Time) (isFurther bool, err error) {
 	var current *answer.Answer

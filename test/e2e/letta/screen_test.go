@@ -92,7 +92,7 @@ func (s *screen) waitIn(t *testing.T, part, texts []string) {
 		if time.Now().After(deadline) {
 			t.Fatalf("Letta Code doesn't show %q:\n%s", missing, all)
 		}
-		time.Sleep(100 * time.Millisecond) // a terminal doesn't tell that it has changed
+		time.Sleep(100 * time.Millisecond) // a terminal doesn't report changes
 	}
 }
 
