@@ -16,6 +16,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/internal/server/internal/follow"
+	"github.com/leat-dev/leat/transcript"
 )
 
 // approval is the answer to a call: a decision, or the result of a tool that the client has run.
@@ -91,21 +92,22 @@ func (s *surface) answerTurns(ctx context.Context, p gateway.Principal, conversa
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range answers {
-		turn := turnOfCall(a.CallID)
-		if turn == "" || slices.Contains(turns, turn) {
-			continue
+	err = s.gw.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool {
+		isWhole := true
+		for _, a := range answers {
+			owner := ownerOfCall(a.CallID)
+			if m := t.Message(owner); m != nil {
+				owner = m.Turn
+			}
+			if t.Turn(owner) == nil {
+				isWhole = false
+			} else if !slices.Contains(turns, owner) {
+				turns = append(turns, owner)
+			}
 		}
-		owner, _, err := s.gw.Turn(ctx, p, gateway.ActionRead, turn)
-		switch {
-		case errors.Is(err, gateway.ErrNotFound):
-		case err != nil:
-			return nil, err
-		case owner == conversation:
-			turns = append(turns, turn)
-		}
-	}
-	return turns, nil
+		return isWhole || !t.Earlier
+	})
+	return turns, err
 }
 
 // errFound ends a reading that has found what it looked for.

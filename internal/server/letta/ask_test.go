@@ -3,6 +3,7 @@ package letta
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -240,6 +241,32 @@ func TestAnsweredElsewhere(t *testing.T) {
 	whole := h.lettaCode("/letta/v1/runs/"+c.Run+"/stream", "{}")
 	if got := textIn(whole); got != "First. decision=blue text=" || len(find(whole, typeApproval)) != 1 || len(find(whole, typeReturn)) != 1 {
 		t.Errorf("the whole run is %+v", whole)
+	}
+}
+
+// The same for a client that answers a call which the agent has begun, after the turn has ended.
+func TestLateApproval(t *testing.T) {
+	h := newHarness(t, agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		tool, err := out.Tool("shell", "c")
+		if err != nil {
+			return err
+		}
+		a, err := out.Ask(ctx, event.Request{ID: "r", Kind: event.RequestApproval, Tool: "shell"})
+		if err != nil {
+			return err
+		}
+		return errors.Join(tool.Done(), out.Text("decision="+string(a.Decision)))
+	}), quota.Limits{})
+	path := h.begin("") + "/messages"
+	c := find(framesOf(t, h.ask(http.StatusOK, "", http.MethodPost, path, body("m", "hi"))), typeApproval)[0].Call
+	for range 2 {
+		frames := framesOf(t, h.ask(http.StatusOK, "", http.MethodPost, path, denial(c.ID, "no")))
+		if got := textIn(frames); got != "decision=deny" {
+			t.Errorf("got %q", got)
+		}
+		if returns := find(frames, typeReturn); len(returns) != 1 || returns[0].CallID != c.ID {
+			t.Errorf("the results are %+v", returns)
+		}
 	}
 }
 

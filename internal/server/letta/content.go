@@ -92,7 +92,7 @@ func contentOf(raw json.RawMessage) (text string, media []event.Part, err error)
 		case p.Type == "image" && p.Source.Type == "url":
 			media = append(media, event.Part{Kind: event.KindMedia, Media: &event.Media{URL: p.Source.URL}})
 		default:
-			return "", nil, server.Invalid("a part of type %q can't be newest here", p.Type)
+			return "", nil, server.Invalid("a part of type %q can't be sent here", p.Type)
 		}
 	}
 	return strings.Join(texts, "\n"), media, nil

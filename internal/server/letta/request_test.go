@@ -63,7 +63,7 @@ func TestRefusals(t *testing.T) {
 		{http.MethodPost, path + "/messages", "{}", 400, `{"detail":"A message is needed."}`},
 		{http.MethodPost, path + "/messages", `{"messages":[{"role":"assistant","content":"x"}]}`, 400, `can't be sent.`},
 		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":7}]}`, 400, `a text or a list of parts`},
-		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":[{"type":"x"}]}]}`, 400, `type \"x\"`},
+		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":[{"type":"x"}]}]}`, 400, `a part of type \"x\" can't be sent here`},
 		{http.MethodPost, path + "/stream", "{}", 404, `No run is active`},
 		{http.MethodGet, path + "/messages?limit=x", "", 400, `limit must be a positive number`},
 		{http.MethodPatch, "/letta/v1/agents/agent-eliza", `{"model":"leat/eliza","model_settings":{},"context_window_limit":1}`, 200, `"model":"leat/eliza"`},

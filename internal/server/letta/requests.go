@@ -20,13 +20,13 @@ func requestID(turn, request string) string { return requestsID(turn) + ":tool:"
 // requestCallID returns the id of the call that represents a request. The ids of requests are those of the agent, and may repeat in each turn.
 func requestCallID(turn, request string) string { return "call-" + turn + "." + request }
 
-// turnOfCall returns the turn that is in the id of a request's call, or "".
-func turnOfCall(id string) string {
-	turn, _, isFound := strings.Cut(strings.TrimPrefix(id, "call-"), ".")
+// ownerOfCall returns the id of the turn or message that is in the id of a call, or "".
+func ownerOfCall(id string) string {
+	owner, _, isFound := strings.Cut(strings.TrimPrefix(id, "call-"), ".")
 	if !isFound {
 		return ""
 	}
-	return turn
+	return owner
 }
 
 // requestOf returns a request of a turn as a call that waits for the client. An asker gets it as a question, unless it is for a tool of the client.
