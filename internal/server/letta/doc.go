@@ -19,7 +19,7 @@
 //   - A text and a reasoning are assistant_message and reasoning_message. Each piece of a text is a frame with the id of its part.
 //   - A tool is a tool_call_message, whose arguments come in pieces, and a tool_return_message when its part has ended.
 //   - A request is an approval_request_message. If it is about a tool that the agent has begun, it has the id of that call. For Letta Code it is a call of the tool
-//     that asks its user. Its answer, whoever gives it, is the result of that call.
+//     that asks its user. Its answer, from any client, is the result of that call.
 //   - The outcome of the turn is the stop_reason. A failure is an error too, with the event name that makes clients throw.
 //   - Files, data and the notes of callbacks have no message.
 //
