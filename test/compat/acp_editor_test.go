@@ -9,6 +9,19 @@ import (
 	"time"
 )
 
+// Editors with leat acp, by their own tests in the folder node.
+func TestACPEditor(t *testing.T) {
+	requireNode(t, "acp-0")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	url, control := serveChats(t)
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-timeout=300000", "acp.test.js")
+	cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+buildLeat(ctx, t), "LEAT_URL="+url, "LEAT_TOKEN="+secret, "LEAT_GATES="+control)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // buildLeat builds the program. binary.Leat would build in this module, which doesn't know the program's dependencies.
 func buildLeat(ctx context.Context, t *testing.T) string {
 	t.Helper()
@@ -19,15 +32,4 @@ func buildLeat(ctx context.Context, t *testing.T) string {
 		t.Fatalf("build leat: %v\n%s", err, out)
 	}
 	return path
-}
-
-func TestTry(t *testing.T) {
-	requireNode(t, "acp-0")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	url, control := serveChats(t)
-	cmd := exec.CommandContext(ctx, "node", os.Getenv("TRY"))
-	cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+buildLeat(ctx, t), "LEAT_URL="+url, "LEAT_TOKEN="+secret, "LEAT_GATES="+control)
-	out, err := cmd.CombinedOutput()
-	t.Logf("%v\n%s", err, out)
 }

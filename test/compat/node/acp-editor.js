@@ -45,16 +45,18 @@ export async function start(version, { base = url, secret = token, args = [], ca
   child.stderr.on('data', (b) => { editor.log += b; });
   // Everything on the output must be JSON-RPC.
   let line = '';
+  let isClosed = false; // by the SDK, which ends a connection that had an error
   const stdout = child.stdout.setEncoding('utf8');
   const lines = new ReadableStream({
+    cancel() { isClosed = true; },
     start(controller) {
       stdout.on('data', (s) => {
         const all = (line + s).split('\n');
         line = all.pop();
         for (const l of all) assert.equal(JSON.parse(l).jsonrpc, '2.0');
-        controller.enqueue(new TextEncoder().encode(s));
+        if (!isClosed) controller.enqueue(new TextEncoder().encode(s));
       });
-      stdout.on('end', () => controller.close());
+      stdout.on('end', () => { if (!isClosed) controller.close(); });
     },
   });
   const watchers = new Set();
@@ -83,12 +85,14 @@ export async function start(version, { base = url, secret = token, args = [], ca
   editor.load = async (id) => {
     editor.sessions.delete(id);
     const session = editor.session(id);
-    session.opened = await c.loadSession({ sessionId: id, cwd: '/work/project', mcpServers: [] });
+    session.opened = await settled(c.loadSession({ sessionId: id, cwd: '/work/project', mcpServers: [] }));
     return session;
   };
+  // The SDKs handle updates in turns of the event loop, so some are handled after the response that follows them.
+  const settled = async (result) => { await result; await new Promise(setImmediate); return result; };
   editor.prompt = (session, text, options) => {
     const prompt = typeof text === 'string' ? [{ type: 'text', text }] : text;
-    return c.prompt({ sessionId: session.id, prompt }, options);
+    return settled(c.prompt({ sessionId: session.id, prompt }, options));
   };
   // end closes the input of the program, as an editor does that is closed.
   editor.end = async () => {
@@ -98,7 +102,7 @@ export async function start(version, { base = url, secret = token, args = [], ca
     const [code] = await exit;
     return code;
   };
-  editor.hello = await c.initialize({ protocolVersion: 1, clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false, ...capabilities } });
+  editor.hello = await c.initialize({ protocolVersion: 1, ...(version !== '0.4.5' && { clientInfo: { name: 'editor', version: '1' } }), clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false, ...capabilities } });
   return editor;
 }
 
@@ -125,3 +129,16 @@ function apply(session, u) {
 
 // textOf is the text of the agent after the last message of the user.
 export const textOf = (session) => session.items.filter((i) => i.kind === 'agent').map((i) => i.text ?? '').join('');
+
+// visible is the text that the gateway has of the agent's answers in a conversation.
+export async function visible(id, base = url) {
+  const response = await fetch(`${base}/api/conversations/${id}/transcript`, { headers: { Authorization: `Bearer ${token}` } });
+  const { transcript } = await response.json();
+  let text = '';
+  for (const m of transcript.messages.filter((m) => m.role === 'assistant')) {
+    let own = '';
+    for (const p of m.parts ?? []) if ((p.kind === 'text' || p.kind === 'status') && p.text) own += (own ? p.join ?? '' : '') + p.text;
+    if (own) text += (text ? '\n\n' : '') + own;
+  }
+  return text;
+}

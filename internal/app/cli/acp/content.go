@@ -14,7 +14,10 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonrpc"
 )
 
-// parts returns a prompt as the parts of a message. Pictures and other data are stored at the gateway first.
+// maxInline is the limit of the pictures inside a message, in bytes of base64. The gateway accepts 1 MiB for a command, with the texts.
+const maxInline = 512 << 10
+
+// parts returns a prompt as the parts of a message. Pictures and other data that are too large for a message are stored at the gateway first.
 func (s *session) parts(ctx context.Context, content []block) ([]event.Part, error) {
 	var list []event.Part
 	if text, err := textOf(content); err != nil {
@@ -22,6 +25,7 @@ func (s *session) parts(ctx context.Context, content []block) ([]event.Part, err
 	} else if text != "" {
 		list = append(list, event.Part{Kind: event.KindText, Text: text})
 	}
+	inline := 0
 	for i := range content {
 		name, mime, encoded := attachment(&content[i])
 		if encoded == "" {
@@ -30,6 +34,11 @@ func (s *session) parts(ctx context.Context, content []block) ([]event.Part, err
 		data, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil {
 			return nil, jsonrpc.Errorf(jsonrpc.InvalidParams, "block %d: invalid base64: %v", i+1, err)
+		}
+		if inline += len(encoded); inline <= maxInline {
+			url := "data:" + mime + ";base64," + encoded
+			list = append(list, event.Part{Kind: event.KindMedia, Media: &event.Media{URL: url, MIME: mime, Name: name}})
+			continue
 		}
 		m, err := s.agent.Client.Upload(ctx, s.id, name, mime, bytes.NewReader(data), int64(len(data)))
 		if err != nil {
