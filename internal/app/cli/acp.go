@@ -12,7 +12,8 @@ type acpCmd struct {
 	Agent string `help:"Agent of new sessions. Default: that of the gateway." placeholder:"NAME"`
 }
 
-// Run serves the editor until it closes the input. Nothing but the protocol may be written to standard output.
+// Run serves the editor until it closes the input. It connects to the gateway with the first session and not at once, so that the editor gets the
+// reason in the session if there is no gateway. Nothing but the protocol may be written to standard output.
 func (c *acpCmd) Run(a *app) error {
 	log, err := a.logger(config.Log{Level: "info", Format: "text"})
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// MaxLine is the limit of a message, in bytes. Editors send pictures inside messages, in base64.
-	MaxLine = 64 << 20
+	// maxLine is the limit of a message, in bytes. Editors send pictures inside messages, in base64.
+	maxLine = 64 << 20
 	// farewell is how long Serve waits for its goroutines. One that writes to a peer that doesn't read would otherwise block the end.
 	farewell = 5 * time.Second
 )
 
-// Work carries out a request, in a goroutine of its own. ctx ends when the peer cancels the request and when the connection ends. An error
-// that is no *Error is answered as InternalError.
+// Work carries out a request, in a separate goroutine. ctx ends when the peer cancels the request and when the connection ends. Other errors than
+// *Error are answered as InternalError.
 type Work func(ctx context.Context) (result any, err error)
 
 // Options describe what a connection does. Output and Handle are required.
@@ -54,7 +54,7 @@ func New(o Options) *Conn {
 	return &Conn{o: o, ctx: ctx, end: end, pending: map[string]chan<- message{}, requests: map[string]context.CancelFunc{}}
 }
 
-// message is any message. A request has a method and an id, a notification a method, and a response an id.
+// message is any message. Batches, which are arrays, are refused: the protocols on top have removed them. A request has a method and an id, a notification a method, and a response an id.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -64,7 +64,7 @@ type message struct {
 	Error   *Error          `json:"error,omitempty"`
 }
 
-// Serve reads messages until the input ends, ctx is done or a line is too long. The end of the input is no error. It is called once.
+// Serve reads messages until the input ends, ctx is done or a line is too long. At the end of the input it returns nil. It is called once.
 //
 // When it returns, all requests have ended: those of the peer are canceled, and own ones return ErrClosed.
 func (c *Conn) Serve(ctx context.Context, input io.Reader) error {
@@ -93,7 +93,7 @@ func (c *Conn) Context() context.Context { return c.ctx }
 // Go runs a function in a goroutine of the connection, with its context. Serve waits for it.
 func (c *Conn) Go(f func(context.Context)) { c.tasks.Go(func() { f(c.ctx) }) }
 
-// readLines passes the lines of the input. An incomplete last line is ignored.
+// readLines passes the lines of the input. It reads in pieces and not with a scanner, whose buffer would stay as large as the longest line. An incomplete last line is ignored.
 func readLines(ctx context.Context, input io.Reader, lines chan<- []byte) error {
 	r := bufio.NewReaderSize(input, 64<<10)
 	for {
@@ -101,8 +101,8 @@ func readLines(ctx context.Context, input io.Reader, lines chan<- []byte) error 
 		for {
 			piece, err := r.ReadSlice('\n')
 			line = append(line, piece...)
-			if len(line) > MaxLine {
-				return fmt.Errorf("%w: more than %d MiB", ErrTooLong, MaxLine>>20)
+			if len(line) > maxLine {
+				return fmt.Errorf("%w: more than %d MiB", errTooLong, maxLine>>20)
 			}
 			if err == nil {
 				break
@@ -125,17 +125,17 @@ func readLines(ctx context.Context, input io.Reader, lines chan<- []byte) error 
 	}
 }
 
-// await waits for the goroutines of requests, within a limit.
+// await waits for the goroutines of the connection, within a limit. Their context has ended, so only a write can still block them.
 func (c *Conn) await() {
-	ended := make(chan struct{})
+	tasksDone := make(chan struct{})
 	go func() {
 		c.tasks.Wait()
-		close(ended)
+		close(tasksDone)
 	}()
 	limit := time.NewTimer(farewell)
 	defer limit.Stop()
 	select {
-	case <-ended:
+	case <-tasksDone:
 	case <-limit.C:
 	}
 }
@@ -144,7 +144,7 @@ func (c *Conn) await() {
 func (c *Conn) receive(line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
-		c.respond(json.RawMessage("null"), nil, Errorf(ParseError, "invalid message: %v", err))
+		c.respond(json.RawMessage("null"), nil, Errorf(parseError, "invalid message: %v", err))
 		return
 	}
 	isRequest := len(m.ID) > 0 && string(m.ID) != "null"
@@ -152,7 +152,7 @@ func (c *Conn) receive(line []byte) {
 	case m.Method == "" && isRequest:
 		c.resolve(m)
 	case m.Method == "":
-		c.respond(json.RawMessage("null"), nil, Errorf(InvalidRequest, "a message needs a method or an id"))
+		c.respond(json.RawMessage("null"), nil, Errorf(invalidRequest, "a message needs a method or an id"))
 	case m.Method == c.o.CancelMethod && !isRequest:
 		var p struct {
 			ID json.RawMessage `json:"requestId"`
@@ -165,12 +165,13 @@ func (c *Conn) receive(line []byte) {
 	}
 }
 
-// begin starts the work of a request or a notification.
+// begin starts the work of a request or a notification. The request is registered before its work starts, so that a notification that cancels it,
+// which may be the next line, finds it.
 func (c *Conn) begin(m message, isRequest bool) {
 	work := c.o.Handle(m.Method, m.Params)
 	if work == nil {
 		if isRequest {
-			c.respond(m.ID, nil, Errorf(MethodNotFound, "unknown method %s", m.Method))
+			c.respond(m.ID, nil, Errorf(methodNotFound, "unknown method %s", m.Method))
 		}
 		return
 	}
@@ -202,7 +203,8 @@ func (c *Conn) cancel(id string) {
 	}
 }
 
-// respond answers a request.
+// respond answers a request. An error while it is written isn't reported: the peer has closed its input, and closes its output or exits next,
+// which ends Serve.
 func (c *Conn) respond(id json.RawMessage, result any, err error) {
 	m := message{ID: id}
 	if err == nil {
@@ -211,16 +213,14 @@ func (c *Conn) respond(id json.RawMessage, result any, err error) {
 	var failure *Error
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrNoResponse):
-		return
 	case errors.As(err, &failure):
 		m.Error = failure
 	case errors.Is(err, context.Canceled):
-		m.Error = Errorf(Canceled, "the request was canceled")
+		m.Error = Errorf(canceled, "the request was canceled")
 	default:
 		m.Error = Errorf(InternalError, "%v", err)
 	}
-	_ = c.send(m) // the peer has closed its input, and Serve ends with its output
+	_ = c.send(m)
 }
 
 // marshal returns a value as JSON, and an empty object for nil: peers expect a result.
@@ -235,7 +235,7 @@ func marshal(v any) (json.RawMessage, error) {
 	return b, nil
 }
 
-// resolve passes a response to the call that waits for it.
+// resolve passes a response to the call that waits for it. A response without one is ignored, since the call may have been given up meanwhile.
 func (c *Conn) resolve(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,7 +245,8 @@ func (c *Conn) resolve(m message) {
 	}
 }
 
-// send writes a message.
+// send writes a message. A peer that doesn't read blocks it, and with it everything that is written after it. This is meant: a gateway merges what
+// a slow reader hasn't read, so nothing is buffered here.
 func (c *Conn) send(m message) error {
 	m.Version = "2.0"
 	b, err := json.Marshal(m)
@@ -303,8 +304,8 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 		}
 		return nil
 	case <-ctx.Done():
-		given := map[string]json.RawMessage{"requestId": json.RawMessage(id)}
-		return errors.Join(context.Cause(ctx), c.Notify(c.o.CancelMethod, given))
+		withdrawal := map[string]json.RawMessage{"requestId": json.RawMessage(id)}
+		return errors.Join(context.Cause(ctx), c.Notify(c.o.CancelMethod, withdrawal))
 	case <-c.ctx.Done():
 		return ErrClosed
 	}

@@ -1,4 +1,4 @@
-package jsonrpc_test
+package jsonrpc
 
 import (
 	"bufio"
@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/leat-dev/leat/internal/base/jsonrpc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -19,18 +17,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // peer is the other side of a connection, which writes and reads lines.
 type peer struct {
 	t    *testing.T
-	conn *jsonrpc.Conn
+	conn *Conn
 	in   *io.PipeWriter
 	out  *bufio.Reader
 	done chan error
 }
 
-func connect(t *testing.T, handle func(string, json.RawMessage) jsonrpc.Work) *peer {
+func connect(t *testing.T, handle func(string, json.RawMessage) Work) *peer {
 	t.Helper()
 	input, in := io.Pipe()
 	out, output := io.Pipe()
 	p := &peer{t: t, in: in, out: bufio.NewReader(out), done: make(chan error, 1)}
-	p.conn = jsonrpc.New(jsonrpc.Options{Output: output, Handle: handle, CancelMethod: "cancel"})
+	p.conn = New(Options{Output: output, Handle: handle, CancelMethod: "cancel"})
 	go func() { p.done <- p.conn.Serve(t.Context(), input) }()
 	t.Cleanup(func() {
 		_ = in.Close() // ends Serve, if the test has not
@@ -55,7 +53,7 @@ func (p *peer) wants(line string) {
 }
 
 func TestRequests(t *testing.T) {
-	p := connect(t, func(method string, params json.RawMessage) jsonrpc.Work {
+	p := connect(t, func(method string, params json.RawMessage) Work {
 		switch method {
 		case "echo":
 			return func(context.Context) (any, error) { return params, nil }
@@ -63,7 +61,7 @@ func TestRequests(t *testing.T) {
 			return func(context.Context) (any, error) { return nil, nil }
 		case "decode":
 			var n int
-			err := jsonrpc.Decode(params, &n)
+			err := Decode(params, &n)
 			return func(context.Context) (any, error) { return n, err }
 		case "fail":
 			return func(context.Context) (any, error) { return nil, errors.New("broken") }
@@ -72,8 +70,6 @@ func TestRequests(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-		case "silent":
-			return func(context.Context) (any, error) { return nil, jsonrpc.ErrNoResponse }
 		}
 		return nil
 	})
@@ -83,15 +79,14 @@ func TestRequests(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":2,"method":"unknown"}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"unknown method unknown"}}`},
 		{`{"jsonrpc":"2.0","id":3,"method":"fail"}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"broken"}}`},
 		{`{"jsonrpc":"2.0","id":4,"method":"decode","params":"a"}`, `{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"invalid params: json: cannot unmarshal string into Go value of type int"}}`},
-		{`[]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid message: json: cannot unmarshal array into Go value of type jsonrpc.message"}}`},
+		{`[]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid message: json: cannot unmarshal array into Go value of type message"}}`},
 		{`{}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a message needs a method or an id"}}`},
 	} {
 		p.write(tt[0])
 		p.wants(tt[1])
 	}
-	// Notifications, canceled requests that nobody waits for, and late responses get no answer.
+	// Notifications, canceled requests without a waiting peer, and late responses get no answer.
 	p.write(`{"jsonrpc":"2.0","method":"unknown"}` + "\n\n" + `{"jsonrpc":"2.0","method":"cancel","params":{"requestId":77}}` + "\n" + `{"jsonrpc":"2.0","id":9,"result":{}}`)
-	p.write(`{"jsonrpc":"2.0","id":5,"method":"silent"}`)
 	p.write(`{"jsonrpc":"2.0","id":6,"method":"wait"}`)
 	p.write(`{"jsonrpc":"2.0","method":"cancel","params":{"requestId":6}}`)
 	p.wants(`{"jsonrpc":"2.0","id":6,"error":{"code":-32800,"message":"the request was canceled"}}`)
@@ -104,7 +99,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestCalls(t *testing.T) {
-	p := connect(t, func(string, json.RawMessage) jsonrpc.Work { return nil })
+	p := connect(t, func(string, json.RawMessage) Work { return nil })
 	var result struct{ A int }
 	errs := make(chan error, 1)
 	go func() { errs <- p.conn.Call(t.Context(), "ask", map[string]int{"b": 2}, &result) }()
@@ -116,7 +111,7 @@ func TestCalls(t *testing.T) {
 	go func() { errs <- p.conn.Call(t.Context(), "ask", nil, nil) }()
 	p.wants(`{"jsonrpc":"2.0","id":2,"method":"ask","params":{}}`)
 	p.write(`{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"no"}}`)
-	var failure *jsonrpc.Error
+	var failure *Error
 	if err := <-errs; !errors.As(err, &failure) || failure.Code != -1 {
 		t.Fatalf("%v", err)
 	}
@@ -135,16 +130,16 @@ func TestCalls(t *testing.T) {
 	if err := p.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-errs; !errors.Is(err, jsonrpc.ErrClosed) {
+	if err := <-errs; !errors.Is(err, ErrClosed) {
 		t.Fatalf("%v", err)
 	}
 }
 
 // A line above the limit ends the connection.
 func TestTooLong(t *testing.T) {
-	c := jsonrpc.New(jsonrpc.Options{Output: io.Discard, Handle: func(string, json.RawMessage) jsonrpc.Work { return nil }})
-	err := c.Serve(t.Context(), io.LimitReader(zeros{}, jsonrpc.MaxLine+1))
-	if !errors.Is(err, jsonrpc.ErrTooLong) {
+	c := New(Options{Output: io.Discard, Handle: func(string, json.RawMessage) Work { return nil }})
+	err := c.Serve(t.Context(), io.LimitReader(zeros{}, maxLine+1))
+	if !errors.Is(err, errTooLong) {
 		t.Errorf("%v", err)
 	}
 }

@@ -3,9 +3,9 @@
 //
 // # Invariants
 //
-//   - Requests and notifications of the peer are handled in their order. Work that takes time runs in goroutines of its own, so that a
+//   - Requests and notifications of the peer are handled in their order. Work that takes time runs in separate goroutines, so that a
 //     later message, such as one that cancels the work, isn't blocked.
-//   - Each request gets exactly one response, unless the connection has ended or its handler returned ErrNoResponse.
+//   - Each request gets exactly one response, unless the connection has ended.
 //   - A message is written whole, and messages of one goroutine are written in its order.
 //   - Serve returns after the goroutines of all requests have ended, or after a limit if the peer doesn't read.
 package jsonrpc

@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonrpc"
 )
 
-// Options describe an [Agent]. All fields but AgentName are required.
+// Options describe what serves an editor. All fields but AgentName are required.
 type Options struct {
 	Client *leat.Client
 	// AgentName is the agent of new sessions. If it is empty, the gateway's default answers.
@@ -32,8 +32,8 @@ type Options struct {
 	Question func(*event.Request) string
 }
 
-// Agent is an agent for one editor.
-type Agent struct {
+// host serves one editor. It is the agent of the protocol.
+type host struct {
 	Options
 	conn *jsonrpc.Conn
 
@@ -46,13 +46,16 @@ type Agent struct {
 
 // Run serves the editor until the input ends. Turns that run then continue.
 func Run(ctx context.Context, o Options) error {
-	a := &Agent{Options: o, sessions: map[string]*session{}}
+	a := &host{Options: o, sessions: map[string]*session{}}
 	a.conn = jsonrpc.New(jsonrpc.Options{Output: o.Output, Handle: a.handle, CancelMethod: "$/cancel_request"})
 	return a.conn.Serve(ctx, o.Input)
 }
 
-// handle returns the work of a method. What must have happened before the next message is handled, happens here.
-func (a *Agent) handle(method string, params json.RawMessage) jsonrpc.Work {
+// handle returns the work of a method. What must have happened before the next message is handled, happens here: a cancel that follows a
+// prompt must find it.
+//
+// Methods that aren't here, such as session/close and logout, are answered as unknown. They aren't in the capabilities either.
+func (a *host) handle(method string, params json.RawMessage) jsonrpc.Work {
 	var p sessionParams
 	if method == "initialize" || method == "authenticate" {
 		return a.greeting(method, params)
@@ -105,7 +108,7 @@ func unknownSession(id string) error {
 }
 
 // greeting answers the requests before the first session. It doesn't call the gateway, which may be started later.
-func (a *Agent) greeting(method string, params json.RawMessage) jsonrpc.Work {
+func (a *host) greeting(method string, params json.RawMessage) jsonrpc.Work {
 	if method == "authenticate" {
 		// The token is a flag or a variable of this program, so the protocol has no part in it.
 		return failing(jsonrpc.Errorf(jsonrpc.InvalidParams, "this agent has no authentication methods; set LEAT_API_TOKEN"))
@@ -143,12 +146,14 @@ func (a *Agent) greeting(method string, params json.RawMessage) jsonrpc.Work {
 }
 
 // fail turns an error of the client into an answer for the editor. nil stays nil.
-func (a *Agent) fail(err error) error {
+//
+// Editors show the message to the user, so it says what to do. Of the codes they only act on that of a refused token.
+func (a *host) fail(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	if own, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return own
+	if failure, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return failure
 	}
 	code := jsonrpc.InternalError
 	if e, ok := errors.AsType[*leat.Error](err); ok {
@@ -173,18 +178,18 @@ func isTemporary(err error) bool {
 }
 
 // session returns an open session, or nil.
-func (a *Agent) session(id string) *session {
+func (a *host) session(id string) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.sessions[id]
 }
 
 // start opens a session: from now on it follows its conversation. An earlier one with the same id ends.
-func (a *Agent) start(ctx context.Context, s *session) error {
-	s.agent = a
-	s.ready, s.ended, s.closing = make(chan struct{}), make(chan struct{}), make(chan struct{})
-	s.prompts, s.asked = map[*prompt]bool{}, map[string]context.CancelFunc{}
-	s.own, s.abandoned = map[string]bool{}, map[string]bool{}
+func (a *host) start(ctx context.Context, s *session) error {
+	s.host = a
+	s.ready, s.followDone, s.closing = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s.prompts, s.withdrawals = map[*prompt]bool{}, map[string]context.CancelFunc{}
+	s.ownMessages, s.abandoned = map[string]bool{}, map[string]bool{}
 	s.writer = newWriter(s.notify, s.content, s.isOwn)
 	a.mu.Lock()
 	s.writer.hasTitles = a.hasTitles
@@ -193,22 +198,23 @@ func (a *Agent) start(ctx context.Context, s *session) error {
 	a.mu.Unlock()
 	if former != nil {
 		former.close()
-		<-former.ended // its updates would mix with those of the new one
+		<-former.followDone // its updates would mix with those of the new one
 	}
 	// The session ends with the connection, and not with the request that opens it.
 	a.conn.Go(s.follow)
 	select {
 	case <-s.ready:
 		return nil
-	case <-s.ended:
+	case <-s.followDone:
 		return a.fail(s.failure())
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// create opens a session with a new conversation.
-func (a *Agent) create(ctx context.Context, p *sessionParams) (any, error) {
+// create opens a session with a new conversation. It is created at once and not with the first prompt, because the editor stores the id of the
+// session, and may load it from another window before that.
+func (a *host) create(ctx context.Context, p *sessionParams) (any, error) {
 	if len(p.Tools) > 0 {
 		a.Log.Warn("the agents of a gateway can't use the MCP servers of the editor", "servers", len(p.Tools))
 	}
@@ -220,20 +226,20 @@ func (a *Agent) create(ctx context.Context, p *sessionParams) (any, error) {
 	if err != nil {
 		return nil, a.fail(err)
 	}
-	return a.opened(ctx, &session{id: c.ID, isUntitled: true, replaysAll: true}, c.Agent, c.ID)
+	return a.startSession(ctx, &session{id: c.ID, isUntitled: true, replaysAll: true}, c.Agent, c.ID)
 }
 
-// open opens a session with an existing conversation. The editor gets the whole history, or only what runs.
-func (a *Agent) open(ctx context.Context, p *sessionParams, hasHistory bool) (any, error) {
+// open opens a session with an existing conversation, wherever it was begun. The editor gets the whole history, or only what runs.
+func (a *host) open(ctx context.Context, p *sessionParams, hasHistory bool) (any, error) {
 	c, err := a.Client.Conversation(ctx, p.ID)
 	if err != nil {
 		return nil, a.fail(err)
 	}
-	return a.opened(ctx, &session{id: c.ID, isUntitled: c.Title == "", replaysAll: hasHistory}, c.Agent, "")
+	return a.startSession(ctx, &session{id: c.ID, isUntitled: c.Title == "", replaysAll: hasHistory}, c.Agent, "")
 }
 
-// opened starts a session, and returns the result of the request. It lists the agents that the session can choose from.
-func (a *Agent) opened(ctx context.Context, s *session, agentName, id string) (any, error) {
+// startSession starts a session, and returns the result of the request. It lists the agents that the session can choose from.
+func (a *host) startSession(ctx context.Context, s *session, agentName, id string) (any, error) {
 	list, err := a.Client.Agents(ctx)
 	if err != nil {
 		return nil, a.fail(err)
@@ -247,11 +253,11 @@ func (a *Agent) opened(ctx context.Context, s *session, agentName, id string) (a
 	if err := a.start(ctx, s); err != nil {
 		return nil, err
 	}
-	return opened{ID: id, Modes: s.modes(), Options: s.options()}, nil
+	return sessionResult{ID: id, Modes: s.modes(), Options: s.options()}, nil
 }
 
-// delete deletes a conversation for good.
-func (a *Agent) delete(ctx context.Context, p *sessionParams) (any, error) {
+// delete deletes a conversation for good, for all devices. Only its owner may do that.
+func (a *host) delete(ctx context.Context, p *sessionParams) (any, error) {
 	if err := a.Client.Delete(ctx, p.ID); err != nil {
 		return nil, a.fail(err)
 	}

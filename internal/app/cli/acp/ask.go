@@ -24,6 +24,7 @@ func (q *question) key() string { return q.turn + " " + q.request.ID }
 
 // isText reports whether the answer is a text and not one of several choices.
 func (q *question) isText() bool {
+	// A call of a client's tool is such a question too. The editor has no tools for agents, so its user answers.
 	return q.request.Kind == event.RequestInput && len(q.request.Options) == 0
 }
 
@@ -44,10 +45,10 @@ func (s *session) ask(t *transcript.Transcript) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key, withdraw := range s.asked {
+	for key, withdraw := range s.withdrawals {
 		if !open[key] {
 			withdraw()
-			delete(s.asked, key)
+			delete(s.withdrawals, key)
 		}
 	}
 	if s.question != nil && !open[s.question.key()] {
@@ -57,17 +58,20 @@ func (s *session) ask(t *transcript.Transcript) error {
 }
 
 // askOnce asks a question that wasn't asked yet.
+//
+// A question outside a prompt is asked too: the editor may have loaded a session whose turn another device has begun. Its requests for
+// permission don't depend on a prompt.
 func (s *session) askOnce(t *transcript.Transcript, q question) error {
 	s.mu.Lock()
-	if s.asked[q.key()] != nil {
+	if s.withdrawals[q.key()] != nil {
 		s.mu.Unlock()
 		return nil
 	}
 	ctx, withdraw := context.WithCancel(context.Background())
-	s.asked[q.key()] = withdraw
-	s.agent.mu.Lock()
-	hasForms := s.agent.hasForms
-	s.agent.mu.Unlock()
+	s.withdrawals[q.key()] = withdraw
+	s.host.mu.Lock()
+	hasForms := s.host.hasForms
+	s.host.mu.Unlock()
 	isMessage := q.isText() && !hasForms
 	if isMessage {
 		s.question = &q
@@ -75,16 +79,16 @@ func (s *session) askOnce(t *transcript.Transcript, q question) error {
 	s.mu.Unlock()
 	if isMessage {
 		s.writer.hasText, s.writer.thought = true, ""
-		return s.notify(chunk{agentChunk, q.turn + "." + q.request.ID, block{Type: "text", Text: event.JoinBlank + s.agent.Question(&q.request)}})
+		return s.notify(chunk{agentChunk, q.turn + "." + q.request.ID, block{Type: "text", Text: event.JoinBlank + s.host.Question(&q.request)}})
 	}
-	call := tool{ID: "request." + q.request.ID, Title: clip(s.agent.Question(&q.request)), Status: "pending"}
+	call := tool{ID: "request." + q.request.ID, Title: clip(s.host.Question(&q.request)), Status: "pending"}
 	if m, p := partOf(t, q); p != nil {
 		call = tool{ID: partID(m, p), Title: titleOf(p), Status: "pending"}
 		if q.request.Prompt != "" {
 			call.Content = []toolContent{{"content", block{Type: "text", Text: q.request.Prompt}}}
 		}
 	}
-	s.agent.conn.Go(func(run context.Context) {
+	s.host.conn.Go(func(run context.Context) {
 		defer context.AfterFunc(run, withdraw)()
 		var err error
 		if q.isText() {
@@ -93,13 +97,13 @@ func (s *session) askOnce(t *transcript.Transcript, q question) error {
 			err = s.askChoice(ctx, q, call)
 		}
 		if err != nil && ctx.Err() == nil {
-			s.agent.Log.Warn("question not answered", "conversation", s.id, "turn", q.turn, "error", err)
+			s.host.Log.Warn("question not answered", "conversation", s.id, "turn", q.turn, "error", err)
 		}
 	})
 	return nil
 }
 
-// partOf returns the tool part that a request is about, or nil.
+// partOf returns the tool part that a request is about, or nil. Some agents name only the tool: then it is the newest unfinished call of it.
 func partOf(t *transcript.Transcript, q question) (*transcript.Message, *transcript.Part) {
 	for _, m := range slices.Backward(t.Messages) {
 		if m.Turn != q.turn {
@@ -125,7 +129,7 @@ func (s *session) askChoice(ctx context.Context, q question, call tool) error {
 		} `json:"outcome"`
 	}
 	params := map[string]any{"sessionId": s.id, "toolCall": call, "options": options}
-	if err := s.agent.conn.Call(ctx, "session/request_permission", params, &result); err != nil {
+	if err := s.host.conn.Call(ctx, "session/request_permission", params, &result); err != nil {
 		return err
 	}
 	if result.Outcome.Outcome != "selected" {
@@ -138,6 +142,8 @@ func (s *session) askChoice(ctx context.Context, q question, call tool) error {
 }
 
 // choicesOf returns the choices of a request. Their ids are decisions.
+//
+// An approval without options is a decision about one call, so it has no allow_always: Leat doesn't remember permissions for an agent.
 func choicesOf(r *event.Request) []permissionOption {
 	if len(r.Options) == 0 {
 		return []permissionOption{{string(event.Approve), "Allow", "allow_once"}, {string(event.Deny), "Reject", "reject_once"}}
@@ -171,7 +177,8 @@ func kindOf(option string) string {
 // formField is the name of the only field of a form.
 const formField = "answer"
 
-// askText asks for a text with a form.
+// askText asks for a text with a form of one field. A declined form denies the question, and the agent decides what to do without an answer. A
+// form that was closed leaves the question open for other devices.
 func (s *session) askText(ctx context.Context, q question) error {
 	var result struct {
 		Action  string         `json:"action"` // accept, decline or cancel
@@ -181,11 +188,11 @@ func (s *session) askText(ctx context.Context, q question) error {
 		"type": "object", "required": []string{formField},
 		"properties": map[string]any{formField: map[string]string{"type": "string", "title": "Answer"}},
 	}
-	params := map[string]any{"sessionId": s.id, "mode": "form", "message": s.agent.Question(&q.request), "requestedSchema": schema}
-	if err := s.agent.conn.Call(ctx, "elicitation/create", params, &result); err != nil {
+	params := map[string]any{"sessionId": s.id, "mode": "form", "message": s.host.Question(&q.request), "requestedSchema": schema}
+	if err := s.host.conn.Call(ctx, "elicitation/create", params, &result); err != nil {
 		return err
 	}
-	text, _ := result.Content[formField].(string) // else there is no answer
+	text, _ := result.Content[formField].(string) // else the form is empty
 	switch {
 	case result.Action == "decline":
 		return s.answer(ctx, q, event.Deny, "")
@@ -195,10 +202,10 @@ func (s *session) askText(ctx context.Context, q question) error {
 	return s.answer(ctx, q, "", text)
 }
 
-// answer answers a question. That another client was faster is no error.
+// answer answers a question. It returns nil if another client was faster.
 func (s *session) answer(ctx context.Context, q question, decision event.Decision, text string) error {
 	for {
-		_, err := s.agent.Client.Answer(ctx, s.id, q.turn, q.request.ID, decision, text)
+		_, err := s.host.Client.Answer(ctx, s.id, q.turn, q.request.ID, decision, text)
 		if e, ok := errors.AsType[*leat.Error](err); ok && e.Reason == "already_ended" {
 			return nil
 		}

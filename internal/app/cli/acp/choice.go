@@ -25,7 +25,7 @@ type mode struct {
 	Description string `json:"description,omitempty"`
 }
 
-// configOption is a choice among values.
+// configOption is a choice among values. Its category tells the editor where to show it, and "mode" is the place where modes were.
 type configOption struct {
 	ID      string        `json:"id"`
 	Name    string        `json:"name"`
@@ -42,12 +42,15 @@ type configValue struct {
 	Description string `json:"description,omitempty"`
 }
 
-// modes returns the agents of a session, or nil if there is nothing to choose.
+// The agents are those that the user may use at the time when the session is opened. A choice holds for the session's next prompts, and isn't
+// stored: other clients of the conversation keep theirs.
+
+// modes returns the agents of a session, or nil for a gateway with one agent.
 func (s *session) modes() *modes {
 	if len(s.agents) < 2 {
 		return nil
 	}
-	m := &modes{Current: s.chosen()}
+	m := &modes{Current: s.agentName()}
 	for _, candidate := range s.agents {
 		m.Available = append(m.Available, mode{candidate.Name, candidate.Name, candidate.Description})
 	}
@@ -59,22 +62,22 @@ func (s *session) options() []configOption {
 	if len(s.agents) < 2 {
 		return nil
 	}
-	o := configOption{ID: optionID, Name: "Agent", Type: "select", Kind: "mode", Current: s.chosen()}
+	o := configOption{ID: optionID, Name: "Agent", Type: "select", Kind: "mode", Current: s.agentName()}
 	for _, candidate := range s.agents {
 		o.Values = append(o.Values, configValue{candidate.Name, candidate.Name, candidate.Description})
 	}
 	return []configOption{o}
 }
 
-// chosen returns the agent that answers the next prompt.
-func (s *session) chosen() string {
+// agentName returns the agent that answers the next prompt.
+func (s *session) agentName() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current
 }
 
 // choose sets the agent of the next prompts. Editors use one of the two ways, and learn nothing from a notification about the other.
-func (a *Agent) choose(p *sessionParams, name string, isMode bool) (any, error) {
+func (a *host) choose(p *sessionParams, name string, isMode bool) (any, error) {
 	s := a.session(p.ID)
 	if s == nil {
 		return nil, unknownSession(p.ID)

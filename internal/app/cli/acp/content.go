@@ -17,7 +17,7 @@ import (
 // maxInline is the limit of the pictures inside a message, in bytes of base64. The gateway accepts 1 MiB for a command, with the texts.
 const maxInline = 512 << 10
 
-// parts returns a prompt as the parts of a message. Pictures and other data that are too large for a message are stored at the gateway first.
+// parts returns a prompt as the parts of a message: the text first, and then the files, which agents get in the form of their protocol. Pictures and other data that are too large for a message are stored at the gateway first.
 func (s *session) parts(ctx context.Context, content []block) ([]event.Part, error) {
 	var list []event.Part
 	if text, err := textOf(content); err != nil {
@@ -26,6 +26,7 @@ func (s *session) parts(ctx context.Context, content []block) ([]event.Part, err
 		list = append(list, event.Part{Kind: event.KindText, Text: text})
 	}
 	inline := 0
+	// Small pictures travel inside the message, which saves a request for each, and works with a gateway that stores no files.
 	for i := range content {
 		name, mime, encoded := attachment(&content[i])
 		if encoded == "" {
@@ -40,7 +41,7 @@ func (s *session) parts(ctx context.Context, content []block) ([]event.Part, err
 			list = append(list, event.Part{Kind: event.KindMedia, Media: &event.Media{URL: url, MIME: mime, Name: name}})
 			continue
 		}
-		m, err := s.agent.Client.Upload(ctx, s.id, name, mime, bytes.NewReader(data), int64(len(data)))
+		m, err := s.host.Client.Upload(ctx, s.id, name, mime, bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			return nil, fmt.Errorf("upload %s: %w", name, err)
 		}
@@ -96,7 +97,8 @@ func textOf(content []block) (string, error) {
 	return strings.TrimSpace(text.String() + files.String()), nil
 }
 
-// link returns a link in Markdown. Editors name files in the text with an @.
+// link returns a link in Markdown, with the address as the editor has sent it. An agent on the same computer can read a file:// address, and
+// for others the name still says what is meant. Editors name files in the text with an @.
 func link(name, uri string) string {
 	if name == "" {
 		name = path.Base(uri)

@@ -17,7 +17,7 @@ const metaDir = "cwd"
 
 // list returns the conversations that were begun in a folder, or that belong to none because they were begun elsewhere, such as in the
 // dashboard. Archived ones aren't listed. The gateway limits their number, so the list has one page.
-func (a *Agent) list(ctx context.Context, p *sessionParams) (any, error) {
+func (a *host) list(ctx context.Context, p *sessionParams) (any, error) {
 	conversations, err := a.Client.Conversations(ctx)
 	if err != nil {
 		return nil, a.fail(err)
@@ -29,6 +29,7 @@ func (a *Agent) list(ctx context.Context, p *sessionParams) (any, error) {
 			return nil, fmt.Errorf("working folder: %w", err)
 		}
 	}
+	// An empty list, and not null, which strict clients refuse.
 	sessions := []sessionInfo{}
 	for i := range conversations {
 		c := &conversations[i]

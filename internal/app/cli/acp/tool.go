@@ -22,7 +22,7 @@ const (
 	maxTitle = 120
 )
 
-// toolState is what the editor has of a tool.
+// toolState is what the editor has of a tool. Two equal states need no update.
 type toolState struct {
 	isSent        bool
 	title, status string
@@ -30,11 +30,15 @@ type toolState struct {
 }
 
 // tool sends a tool call, and later what has changed of it.
+//
+// The first message of a call must be a tool_call, and later ones tool_call_update, in which a missing field stays as it is. Content is
+// replaced as a whole, since the protocol has no way to append to it.
 func (w *writer) tool(m *transcript.Message, p *transcript.Part, ps *partState) error {
 	next := toolState{isSent: true, title: titleOf(p), status: statusOf(p), output: outputOf(p)}
 	if input := p.Text(event.Input); json.Valid([]byte(input)) { // else it isn't complete
 		next.input = input
 	}
+	// Most updates of a transcript concern other parts.
 	if next == ps.tool {
 		return nil
 	}
@@ -59,7 +63,8 @@ func (w *writer) tool(m *transcript.Message, p *transcript.Part, ps *partState) 
 	return w.send(u)
 }
 
-// statusOf returns the status of a tool.
+// statusOf returns the status of a tool. Agents that don't report states have tools that only end, which counts as a success. A tool that waits
+// for a permission has no output, so it is pending.
 func statusOf(p *transcript.Part) string {
 	switch {
 	case p.State == event.PartDone:
@@ -77,7 +82,8 @@ func statusOf(p *transcript.Part) string {
 // textDenied is the output of a tool that a person has refused.
 const textDenied = "The tool was not allowed to run."
 
-// outputOf returns the output of a tool and its errors, for people.
+// outputOf returns the output of a tool and its errors, for people. Both streams of a command are one text. The error of the tool itself is added
+// if the output doesn't have it already.
 func outputOf(p *transcript.Part) string {
 	output := p.Text(event.Output)
 	if text := p.Text(event.Stderr); text != "" {

@@ -89,7 +89,8 @@ type planEntry struct {
 	Status   string `json:"status"`   // pending, in_progress or completed
 }
 
-// sessionParams are the params of the methods about one session. The working folder is that of the editor's project.
+// sessionParams are the params of the methods about one session. They are one type because the methods share most keys, and none has a key with
+// another meaning. The working folder is that of the editor's project.
 type sessionParams struct {
 	ID     string  `json:"sessionId"`
 	Dir    string  `json:"cwd"`
@@ -100,14 +101,14 @@ type sessionParams struct {
 	Tools  []any   `json:"mcpServers"`
 }
 
-// opened is the result of the methods that open a session. ID is set by session/new only.
-type opened struct {
+// sessionResult is the result of the methods that open a session. ID is set by session/new only.
+type sessionResult struct {
 	ID      string         `json:"sessionId,omitempty"`
 	Modes   *modes         `json:"modes,omitempty"`
 	Options []configOption `json:"configOptions,omitempty"`
 }
 
-// promptResult is the result of session/prompt.
+// promptResult is the result of session/prompt. It says why the turn has ended, and has no text: all of that was sent in updates before.
 type promptResult struct {
 	StopReason string `json:"stopReason"` // end_turn, max_tokens or cancelled
 }

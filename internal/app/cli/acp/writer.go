@@ -17,7 +17,8 @@ type writer struct {
 	// isOwn reports whether the editor has sent a message itself, and shows it already.
 	isOwn func(message string) bool
 
-	messages map[string]*messageState // by id
+	// messages are those that were sent at least in part, by id. Ids don't recur, and a message that is done needs no more than its entry.
+	messages map[string]*messageState
 	title    string
 	// hasTitles is true if the editor gets titles.
 	hasTitles bool
@@ -44,7 +45,8 @@ func newWriter(send func(any) error, media func(*event.Media) block, isOwn func(
 	return &writer{send: send, media: media, isOwn: isOwn, messages: map[string]*messageState{}}
 }
 
-// skip takes the messages of a transcript as sent, except those of turns that haven't ended.
+// skip takes the messages of a transcript as sent, except those of turns that haven't ended. An editor that resumes has the former, and of the
+// latter it may lack anything, so it gets them whole.
 func (w *writer) skip(t *transcript.Transcript) {
 	for _, m := range t.Messages {
 		if hasEnded(t, m) {
@@ -175,7 +177,8 @@ const (
 	noteRetracted = "*The agent has taken the text above back.*"
 )
 
-// text sends what a text lacks. A text that no longer begins with what the editor has may come back to it, so it is sent again only when it
+// text sends what a text lacks: the end of it, as almost all texts only grow. The first piece begins with what separates it from the text before it,
+// as in the visible text of the message. A text that no longer begins with what the editor has may come back to it, so it is sent again only when it
 // is final.
 func (w *writer) text(m *transcript.Message, s *messageState, p *transcript.Part, ps *partState, isFinal bool) error {
 	text := p.Text(event.Text)
@@ -198,7 +201,7 @@ func (w *writer) text(m *transcript.Message, s *messageState, p *transcript.Part
 	return w.send(chunk{agentChunk, m.ID, block{Type: "text", Text: delta}})
 }
 
-// reasoning sends what a thought lacks. One that is replaced stays as the editor has it: it is no part of the answer.
+// reasoning sends what a thought lacks. One that is replaced stays as the editor has it: the answer doesn't contain it.
 func (w *writer) reasoning(m *transcript.Message, p *transcript.Part, ps *partState) error {
 	text := p.Text(event.Text)
 	delta, extends := strings.CutPrefix(text, ps.text)
@@ -220,7 +223,8 @@ func (w *writer) reasoning(m *transcript.Message, p *transcript.Part, ps *partSt
 	return w.send(chunk{thoughtChunk, id, block{Type: "text", Text: delta}})
 }
 
-// file sends a file of an agent, when it is known what it is.
+// file sends a file of an agent, when it is known what it is: agents name a file first, and the gateway adds the address when it has stored it, or
+// the reason why it can't.
 func (w *writer) file(m *transcript.Message, p *transcript.Part, ps *partState, isFinal bool) error {
 	if ps.text != "" || p.Media == nil || p.Media.URL == "" && !isFinal {
 		return nil

@@ -104,7 +104,8 @@ func TestTexts(t *testing.T) {
 	}{
 		{"grows", []event.Event{part(event.KindText, "p1", ""), op(event.PartAppend, "p1", "a"), op(event.PartAppend, "p1", "b")}, "ab", "ab"},
 		{"a status waits, and what follows it", []event.Event{
-			part(event.KindText, "p1", ""), op(event.PartAppend, "p1", "On it."), {Type: event.PartEnd, Turn: "turn", Message: "m", Part: "p1"},
+			part(event.KindText, "p1", ""), op(event.PartAppend, "p1", "On it."),
+			{Type: event.PartEnd, Turn: "turn", Message: "m", Part: "p1"},
 			part(event.KindStatus, "p2", "\n\n"), op(event.PartReplace, "p2", "Looking"), op(event.PartReplace, "p2", "Found"),
 			part(event.KindText, "p3", "\n\n"), op(event.PartAppend, "p3", "Done."),
 		}, "On it.", "On it.\n\nFound\n\nDone."},
@@ -118,7 +119,8 @@ func TestTexts(t *testing.T) {
 			part(event.KindText, "p1", ""), op(event.PartAppend, "p1", "nine"), op(event.PartReplace, "p1", ""),
 		}, "nine", "nine\n\n" + noteRetracted},
 		{"a retracted part and another one", []event.Event{
-			part(event.KindText, "p1", ""), op(event.PartReplace, "p1", ""), {Type: event.PartEnd, Turn: "turn", Message: "m", Part: "p1"},
+			part(event.KindText, "p1", ""), op(event.PartReplace, "p1", ""),
+			{Type: event.PartEnd, Turn: "turn", Message: "m", Part: "p1"},
 			part(event.KindText, "p2", "\n\n"), op(event.PartAppend, "p2", "x"),
 		}, "x", "x"},
 	} {
