@@ -39,10 +39,13 @@ import (
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/elizaws"
 	keepfiles "github.com/leat-dev/leat/internal/server/files"
+	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/notices"
+	"github.com/leat-dev/leat/internal/server/openclaw"
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/plugins"
+	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
 	"github.com/leat-dev/leat/internal/server/vercel"
@@ -148,6 +151,9 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
 	agui.Register(srv, gw)
+	letta.Register(srv, gw)
+	responses.Register(srv, gw)
+	openclaw.Register(srv, gw, t.TempDir())
 	vercel.Register(srv, gw)
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)
@@ -260,7 +266,7 @@ func (w *walk) belongings(p person, n string) map[string]string {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = w.files.DropUpload(context.Background(), p.principal(), up.ID) }) // the route may have done it
-	return map[string]string{"upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "file": "wave.glb", "name": "none"}
+	return map[string]string{"upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "response": "resp_" + ack.Turn, "item": "none", "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "run": ack.Turn, "file": "wave.glb", "name": "none"}
 }
 
 // by is a way in which a request proves who asks.

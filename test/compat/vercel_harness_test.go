@@ -18,8 +18,11 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/agui"
+	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
+	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
+	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
@@ -211,6 +214,9 @@ func serveChats(t *testing.T) (url, control string) {
 	}
 	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond, AllowedOrigins: []string{"*"}})
 	agui.Register(srv, gw)
+	letta.Register(srv, gw)
+	compat.Register(srv, gw)
+	responses.Register(srv, gw)
 	vercel.Register(srv, gw)
 	native.Register(srv, gw)
 	eliza.Register(srv, gw, eliza.Options{})
