@@ -23,6 +23,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/compat"
+	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	fileserver "github.com/leat-dev/leat/internal/server/files"
 	"github.com/leat-dev/leat/internal/server/native"
@@ -297,6 +298,9 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	compat.Register(srv, a.gateway)
 	if a.cfg.Outputs.AGUI {
 		agui.Register(srv, a.gateway)
+	}
+	if a.cfg.Outputs.DurableStreams {
+		durable.Register(srv, a.gateway, durable.Options{Wait: time.Duration(a.cfg.Outputs.DurableStreamsWait)})
 	}
 	if a.cfg.Outputs.Vercel {
 		vercel.Register(srv, a.gateway)

@@ -1,0 +1,45 @@
+// The names of the protocol's headers and parameters, and what every response has.
+
+package durable
+
+import (
+	"net/http"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
+)
+
+// The headers of requests and responses, in the spelling of the protocol's document.
+const (
+	headerNextOffset = "Stream-Next-Offset"
+	headerUpToDate   = "Stream-Up-To-Date"
+	headerClosed     = "Stream-Closed"
+	headerCursor     = "Stream-Cursor"
+	headerEncoding   = "Stream-SSE-Data-Encoding"
+)
+
+// isTrue is the only value of the headers that are present or absent.
+const isTrue = "true"
+
+const (
+	typeJSON  = "application/json"
+	typeBytes = "application/octet-stream"
+)
+
+// secured adds the headers for browsers that the protocol requires on every response. Pages of other origins read streams with CORS, to which
+// this policy doesn't apply. It prevents them from embedding a stream as an image or a script.
+func secured(h server.Handler) server.Handler {
+	return func(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		return h(w, r, p)
+	}
+}
+
+// respondError responds with one sentence, because the protocol's clients show the body of an error as it is.
+func respondError(w http.ResponseWriter, r *http.Request, e *server.Error) {
+	h := w.Header()
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	chats.RespondError(w, r, e)
+}
