@@ -167,7 +167,7 @@ func newWalk(t *testing.T) *walk {
 	}
 	notices.Register(srv, notified)
 	keepdata.Register(srv, gw, keepdata.Options{
-		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, nil, quiet),
+		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, nil, nil, quiet),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),
 	})
 	w := &walk{t: t, gw: gw, files: service, pushes: pushes, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}

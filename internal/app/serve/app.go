@@ -19,6 +19,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/hub"
 	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/gateway/push"
+	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
@@ -88,6 +89,7 @@ type App struct {
 	files    *attachments.Service
 	captures *capture.Log
 	pushes   *push.Service
+	streams  *streams.Store
 	server   *server.Server
 	data     dataJobs
 	reloader *reloader
@@ -239,6 +241,7 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 	}
 	a.files = attachments.NewService(files, a.gateway)
 	a.pushes = push.NewService(turns, a.gateway)
+	a.streams = streams.New(a.gateway, a.journal, a.log.With("part", "streams"))
 	overlook(a.metrics.overview, a.cfg.DefaultAgent, a.roster, a.plugins, a.channels, a.gateway)
 	return nil
 }
@@ -300,7 +303,11 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 		agui.Register(srv, a.gateway)
 	}
 	if a.cfg.Outputs.DurableStreams {
-		durable.Register(srv, a.gateway, durable.Options{Wait: time.Duration(a.cfg.Outputs.DurableStreamsWait)})
+		opt := durable.Options{Wait: time.Duration(a.cfg.Outputs.DurableStreamsWait)}
+		if a.cfg.Outputs.DurableStreamsStore {
+			opt.Store = a.streams
+		}
+		durable.Register(srv, a.gateway, opt)
 	}
 	if a.cfg.Outputs.Vercel {
 		vercel.Register(srv, a.gateway)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
 )
 
@@ -17,6 +18,8 @@ const source = "durable-streams"
 type Options struct {
 	// Wait is how long a long poll waits for data. It must be below the time after which proxies give up a request without an answer.
 	Wait time.Duration
+	// Store has the streams that users create. If it is nil, they can't create any.
+	Store *streams.Store
 }
 
 // surface has the handlers. All fields are set before the first request.
@@ -25,20 +28,23 @@ type surface struct {
 	gw      *gateway.Gateway
 	viewers *server.ViewerMetrics
 	wait    time.Duration
+	store   *streams.Store // may be nil
 }
 
 // Register adds the routes to a server. The paths are below that of the protocol's reference server.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
-	s := &surface{srv: srv, gw: gw, viewers: srv.Metrics().Viewers(source), wait: opt.Wait}
+	s := &surface{srv: srv, gw: gw, viewers: srv.Metrics().Viewers(source), wait: opt.Wait, store: opt.Store}
 	view := func(pattern, below string, h server.Handler) (routes []server.Route) {
-		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			routes = append(routes, server.Route{Method: method, Pattern: pattern, Handler: secured(h), Stream: method == http.MethodGet, Errors: respondError})
-		}
+		// It also answers HEAD, whose own routes would be ambiguous next to the general path of stored streams.
+		routes = append(routes, server.Route{Method: http.MethodGet, Pattern: pattern, Handler: secured(h), Stream: true, Errors: respondError})
 		for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodDelete} {
 			routes = append(routes, server.Route{Method: method, Pattern: below, Handler: secured(readOnly), Errors: respondError})
 		}
 		return routes
 	}
-	srv.HandleAll(server.Authenticated, view("/v1/stream/conversations/{id}", "/v1/stream/conversations/{path...}", s.conversation))
-	srv.HandleAll(server.Authenticated, view("/v1/stream/turns/{turn}", "/v1/stream/turns/{path...}", s.turn))
+	srv.HandleAll(server.Authenticated, view(root+"conversations/{id}", root+"conversations/{path...}", s.conversation))
+	srv.HandleAll(server.Authenticated, view(root+"turns/{turn}", root+"turns/{path...}", s.turn))
+	if s.store != nil {
+		s.registerStore()
+	}
 }

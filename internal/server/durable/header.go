@@ -17,6 +17,19 @@ const (
 	headerClosed     = "Stream-Closed"
 	headerCursor     = "Stream-Cursor"
 	headerEncoding   = "Stream-SSE-Data-Encoding"
+
+	headerTTL         = "Stream-TTL"
+	headerExpiresAt   = "Stream-Expires-At"
+	headerSeq         = "Stream-Seq"
+	headerForkedFrom  = "Stream-Forked-From"
+	headerForkOffset  = "Stream-Fork-Offset"
+	headerForkSub     = "Stream-Fork-Sub-Offset"
+	headerProducerID  = "Producer-Id"
+	headerProducerSeq = "Producer-Seq"
+
+	headerProducerEpoch = "Producer-Epoch"
+	headerExpectedSeq   = "Producer-Expected-Seq"
+	headerReceivedSeq   = "Producer-Received-Seq"
 )
 
 // isTrue is the only value of the headers that are present or absent.

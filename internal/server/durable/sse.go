@@ -17,6 +17,9 @@ import (
 // can join new clients, and a gateway behind a load balancer gets its share of them.
 const maxConnection = time.Minute
 
+// typeEvents is the content type of event streams, which are always UTF-8. Clients of the protocol expect it without parameters.
+const typeEvents = "text/event-stream"
+
 // control is the event after the data: where the client resumes.
 type control struct {
 	Next     string `json:"streamNextOffset"`
@@ -36,7 +39,7 @@ func (rd *reading) sse() error {
 	if !isText {
 		rd.w.Header().Set(headerEncoding, "base64")
 	}
-	response, err := rd.srv.OpenStream(rd.w, rd.r, http.StatusOK, server.EventStream)
+	response, err := rd.srv.OpenStream(rd.w, rd.r, http.StatusOK, typeEvents)
 	if response.Head() || err != nil {
 		return nil
 	}

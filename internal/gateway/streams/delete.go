@@ -1,0 +1,235 @@
+package streams
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leat-dev/leat/internal/base/retry"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Delete deletes a stream with its data. If it has forks, they keep the data, and the path can't be used until they are deleted.
+func (s *Store) Delete(ctx context.Context, p gateway.Principal, path string) error {
+	if err := isOpenTo(p, gateway.ActionDelete); err != nil {
+		return err
+	}
+	d, err := s.delete(ctx, p, keyOf(p.Account(), path))
+	if err != nil {
+		return err
+	}
+	return s.collectAll(ctx, d.sourceKey())
+}
+
+// delete is Delete without the sources of a fork, whose locks must not be taken while that of the fork is held.
+func (s *Store) delete(ctx context.Context, p gateway.Principal, key string) (d description, err error) {
+	unlock, err := s.locks.Lock(ctx, key)
+	if err != nil {
+		return d, err
+	}
+	defer unlock()
+	st, err := s.open(ctx, key)
+	if err != nil {
+		return d, err
+	}
+	defer s.release(st)
+	d = st.about
+	return d, s.remove(ctx, st, p, "delete")
+}
+
+// remove deletes a stream whose lock the caller holds, unless a legal hold protects it. action is "delete" or "expire". A stream with forks stays
+// as deleted. The audit entry is stored before the stream is gone, because the deletion of a log can't be in one commit with a key.
+func (s *Store) remove(ctx context.Context, st *state, p gateway.Principal, action string) error {
+	about := st.about
+	free, err := s.gw.Holds().Removing(journal.Summary{ID: about.ID, Tenant: about.Tenant, Owner: about.Subject})
+	if err != nil {
+		return err
+	}
+	defer free()
+	entry := audit.Entry{Action: "stream." + action, Actor: gateway.Actor(ctx, p), Tenant: about.Tenant, Subject: about.Subject}
+	if action == "expire" {
+		entry.Actor = audit.Actor{Gateway: "streams"}
+	}
+	note, err := s.gw.Audit().Note(entry)
+	if err != nil {
+		return err
+	}
+	hasForks, err := s.hasForks(ctx, about.ID)
+	if err != nil {
+		return err
+	}
+	about.IsDeleted = true
+	// The commit also marks the stream as deleted if it has no forks, so that an interrupted deletion is completed by Run.
+	if err := s.commit(ctx, st, change{about: &about, keys: []journal.KeyValue{note}}); err != nil {
+		return err
+	}
+	s.gw.Audit().Wake()
+	if hasForks {
+		s.drop(st, ErrGone)
+		return nil
+	}
+	return s.erase(ctx, st)
+}
+
+// erase removes the data of a stream. The caller holds its lock.
+func (s *Store) erase(ctx context.Context, st *state) error {
+	s.drop(st, gateway.ErrNotFound)
+	if err := s.journal.Delete(ctx, st.about.ID); err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return gateway.JournalError("delete stream", err)
+	}
+	s.addCount(st.about.owner(), -1, false)
+	return nil
+}
+
+// Erase deletes all streams of a user, with their forks, and returns how many there were. It may be repeated after an interruption.
+func (s *Store) Erase(ctx context.Context, tenant, subject string) (n int, err error) {
+	prefix := ownerPrefix(quota.Account{Tenant: tenant, Subject: subject})
+	for kv, err := range journal.EachKey(ctx, s.journal.KeysAfter, prefix, "", keyPage) {
+		if err != nil {
+			return n, gateway.JournalError("erase streams", err)
+		}
+		if err := s.eraseKey(ctx, kv.Key); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// eraseKey erases a stream by its key. That other streams need its data makes no difference: they belong to the same user.
+func (s *Store) eraseKey(ctx context.Context, key string) error {
+	unlock, err := s.locks.Lock(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	st, err := s.load(ctx, key)
+	if errors.Is(err, gateway.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer s.release(st)
+	return s.erase(ctx, st)
+}
+
+const (
+	// compactAfter is after how many appends a log is compacted. Until then, each append is a separate row of the database.
+	compactAfter = 256
+	// sweepEvery is the interval at which expired streams are deleted. They can't be read any more before that.
+	sweepEvery = time.Minute
+)
+
+// offer queues work for Run. What doesn't fit is found by a later append or by the next sweep.
+func (s *Store) offer(queue chan<- string, id string) {
+	if id == "" {
+		return
+	}
+	select {
+	case queue <- id:
+	default:
+	}
+}
+
+// Run compacts logs, deletes expired streams, and completes interrupted deletions, until ctx ends.
+func (s *Store) Run(ctx context.Context) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("streams: sweep interrupted; the next one resumes it", "error", err)
+		}
+		for isDue := false; !isDue; {
+			select {
+			case log := <-s.grown:
+				err := s.journal.Compact(ctx, log, 1<<62)
+				if err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrDeleted) && !errors.Is(err, journal.ErrNotFound) {
+					s.log.Warn("streams: compact; a later append tries again", "log", log, "error", err)
+				}
+			case key := <-s.orphans:
+				if err := s.collectAll(ctx, key); err != nil && ctx.Err() == nil {
+					s.log.Warn("streams: delete the source of a fork; the next sweep tries again", "error", err)
+				}
+			case key := <-s.used:
+				if err := s.save(ctx, key); err != nil && ctx.Err() == nil {
+					s.log.Warn("streams: extend a lifetime; it may end early after a restart", "error", err)
+				}
+			case <-ticker.C:
+				isDue = true
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// save stores the lifetime of a stream that was read.
+func (s *Store) save(ctx context.Context, key string) error {
+	unlock, err := s.locks.Lock(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	st, err := s.open(ctx, key)
+	if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer s.release(st)
+	return s.renew(ctx, st)
+}
+
+// sweep deletes the streams that have expired, and those that were deleted and have no forks any more.
+func (s *Store) sweep(ctx context.Context) error {
+	for kv, err := range journal.EachKey(ctx, s.journal.KeysAfter, Prefix, "", keyPage) {
+		if err != nil {
+			return gateway.JournalError("look for expired streams", err)
+		}
+		var d description
+		if err := json.Unmarshal(kv.Value, &d); err != nil {
+			return fmt.Errorf("streams: description: %w", err)
+		}
+		switch {
+		case d.IsDeleted:
+			_, err = s.collect(ctx, kv.Key)
+		case d.isExpired(time.Now()):
+			err = s.expire(ctx, kv.Key)
+		}
+		if err != nil {
+			return err
+		}
+		// A sweep must not take the journal's whole time.
+		if d.IsDeleted {
+			if err := retry.Sleep(ctx, time.Millisecond); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// expire deletes a stream that has expired, unless it was used since or a legal hold protects it.
+func (s *Store) expire(ctx context.Context, key string) error {
+	unlock, err := s.locks.Lock(ctx, key)
+	if err != nil {
+		return err
+	}
+	st, err := s.open(ctx, key)
+	unlock()
+	if err == nil {
+		s.release(st)
+	}
+	held, isRejected := errors.AsType[*gateway.Rejection](err)
+	if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, ErrGone) || isRejected && held.Reason == gateway.ReasonHeld {
+		return nil
+	}
+	return err
+}
