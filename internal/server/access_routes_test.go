@@ -102,6 +102,20 @@ var decided = map[string]decision{
 	"GET /api/chat/{id}/stream":    {sight: common}, // TestChatsAreTheirs of server/vercel checks whose answers are streamed
 	"DELETE /api/chat/{id}/stream": {sight: own, alone: true},
 
+	// Durable Streams. Nobody can change a view. Stored streams are scoped by their users, so that all may create one with the same path.
+	"GET /v1/stream/conversations/{id}":         {sight: own},
+	"PUT /v1/stream/conversations/{path...}":    {sight: common},
+	"POST /v1/stream/conversations/{path...}":   {sight: common},
+	"DELETE /v1/stream/conversations/{path...}": {sight: common},
+	"GET /v1/stream/turns/{turn}":               {sight: own},
+	"PUT /v1/stream/turns/{path...}":            {sight: common},
+	"POST /v1/stream/turns/{path...}":           {sight: common},
+	"DELETE /v1/stream/turns/{path...}":         {sight: common},
+	"GET /v1/stream/{path...}":                  {sight: own, alone: true},
+	"PUT /v1/stream/{path...}":                  {sight: common, header: http.Header{"Content-Type": {"text/plain"}}}, // TestScope of server/durable checks whose it becomes
+	"POST /v1/stream/{path...}":                 {sight: own, alone: true, body: "x", header: http.Header{"Content-Type": {"text/plain"}}},
+	"DELETE /v1/stream/{path...}":               {sight: own, alone: true},
+
 	// AG-UI. Each caller's threads are the caller's own conversations. A page connects to threads that don't exist yet, and may stop them too.
 	"GET /agui/info":                         {sight: common},
 	"POST /agui":                             {sight: scoped, body: `{"threadId":"one thread for all","runId":"r","messages":[{"id":"","role":"user","content":"x"}]}`},

@@ -30,11 +30,13 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/gateway/status"
+	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/channels"
 	"github.com/leat-dev/leat/internal/server/compat"
+	"github.com/leat-dev/leat/internal/server/durable"
 	keepdata "github.com/leat-dev/leat/internal/server/data"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/elizaws"
@@ -88,6 +90,7 @@ type walk struct {
 	gw      *gateway.Gateway
 	files   *attachments.Service
 	pushes  *push.Service
+	streams *streams.Store
 	journal journal.Journal
 	srv     *server.Server
 	ts      *httptest.Server
@@ -149,6 +152,8 @@ func newWalk(t *testing.T) *walk {
 	compat.Register(srv, gw)
 	agui.Register(srv, gw)
 	vercel.Register(srv, gw)
+	stored := streams.New(gw, j, quiet)
+	durable.Register(srv, gw, durable.Options{Wait: time.Second, Store: stored})
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)
 	told := signals.New(j, quiet)
@@ -170,7 +175,7 @@ func newWalk(t *testing.T) *walk {
 		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, nil, nil, quiet),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),
 	})
-	w := &walk{t: t, gw: gw, files: service, pushes: pushes, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}
+	w := &walk{t: t, gw: gw, files: service, pushes: pushes, streams: stored, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}
 	t.Cleanup(func() {
 		srv.Close()
 		if err := gw.Shutdown(context.Background()); err != nil {
@@ -260,7 +265,11 @@ func (w *walk) belongings(p person, n string) map[string]string {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = w.files.DropUpload(context.Background(), p.principal(), up.ID) }) // the route may have done it
-	return map[string]string{"upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "file": "wave.glb", "name": "none"}
+	path := "stream-" + p.mark() + n
+	if _, _, err := w.streams.Create(w.t.Context(), p.principal(), path, streams.Creation{ContentType: "text/plain", Body: []byte("text-" + p.mark())}); err != nil {
+		w.t.Fatal(err)
+	}
+	return map[string]string{"path": path, "upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "file": "wave.glb", "name": "none"}
 }
 
 // by is a way in which a request proves who asks.

@@ -175,6 +175,9 @@ func (s *Store) create(ctx context.Context, p gateway.Principal, path string, c 
 	grant.Commit()
 	s.gw.Audit().Wake()
 	s.keep(d.key(), st)
+	if len(payloads) > 0 {
+		s.appended(owner, path)
+	}
 	defer s.release(st)
 	return st.describe(), true, nil
 }

@@ -86,9 +86,19 @@ func (s *Store) erase(ctx context.Context, st *state) error {
 	return nil
 }
 
-// Erase deletes all streams of a user, with their forks, and returns how many there were. It may be repeated after an interruption.
+// Erase deletes all subscriptions and streams of a user, and returns how many streams there were. It may be repeated after an interruption.
 func (s *Store) Erase(ctx context.Context, tenant, subject string) (n int, err error) {
-	prefix := ownerPrefix(quota.Account{Tenant: tenant, Subject: subject})
+	owner := quota.Account{Tenant: tenant, Subject: subject}
+	prefix := SubscriptionPrefix + digest(tenant, subject) + "/"
+	for kv, err := range journal.EachKey(ctx, s.journal.KeysAfter, prefix, "", keyPage) {
+		if err != nil {
+			return n, gateway.JournalError("erase subscriptions", err)
+		}
+		if err := s.eraseSubscription(ctx, kv.Key); err != nil {
+			return n, err
+		}
+	}
+	prefix = ownerPrefix(owner)
 	for kv, err := range journal.EachKey(ctx, s.journal.KeysAfter, prefix, "", keyPage) {
 		if err != nil {
 			return n, gateway.JournalError("erase streams", err)
@@ -99,6 +109,20 @@ func (s *Store) Erase(ctx context.Context, tenant, subject string) (n int, err e
 		n++
 	}
 	return n, nil
+}
+
+// eraseSubscription deletes a subscription by its key.
+func (s *Store) eraseSubscription(ctx context.Context, key string) error {
+	unlock, err := s.locks.Lock(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s.unschedule(key)
+	if err := s.gw.Audit().PutKeys(ctx, journal.KeyValue{Key: key}); err != nil {
+		return gateway.JournalError("delete subscription", err)
+	}
+	return nil
 }
 
 // eraseKey erases a stream by its key. That other streams need its data makes no difference: they belong to the same user.
@@ -141,6 +165,12 @@ func (s *Store) offer(queue chan<- string, id string) {
 func (s *Store) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
+	defer s.deliveries.Wait()
+	defer s.public.CloseIdleConnections()
+	defer s.loopback.CloseIdleConnections()
+	s.logFailure(ctx, s.loadSubscriptions(ctx))
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
 	for {
 		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error("streams: sweep interrupted; the next one resumes it", "error", err)
@@ -160,6 +190,10 @@ func (s *Store) Run(ctx context.Context) {
 				if err := s.save(ctx, key); err != nil && ctx.Err() == nil {
 					s.log.Warn("streams: extend a lifetime; it may end early after a restart", "error", err)
 				}
+			case <-s.kicked:
+				alarm.Reset(s.attend(ctx))
+			case <-alarm.C:
+				alarm.Reset(s.attend(ctx))
 			case <-ticker.C:
 				isDue = true
 			case <-ctx.Done():

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/base/keylock"
+	"github.com/leat-dev/leat/internal/base/outbound"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/journal"
@@ -51,11 +53,24 @@ type Store struct {
 	mu     sync.Mutex
 	loaded map[string]*state     // by key
 	counts map[quota.Account]int // streams of the users whose streams were counted
+
+	// Of subscriptions. The maps are protected by mu, and key by the lock of signingName.
+	alarms           alarms
+	touched          map[touch]bool // streams that have grown since Run looked
+	kicked           chan struct{}  // capacity 1
+	key              *signingKey    // nil until it is needed
+	public, loopback *http.Client
+	slots            chan struct{} // one for each webhook that is being sent
+	deliveries       sync.WaitGroup
 }
 
 // New returns a store of the streams in a journal. It doesn't access the journal yet.
 func New(gw *gateway.Gateway, j logs, log *slog.Logger) *Store {
-	return &Store{journal: j, gw: gw, log: log, grown: make(chan string, 256), orphans: make(chan string, 256), used: make(chan string, 256), loaded: map[string]*state{}, counts: map[quota.Account]int{}}
+	return &Store{
+		journal: j, gw: gw, log: log, grown: make(chan string, 256), orphans: make(chan string, 256), used: make(chan string, 256), loaded: map[string]*state{}, counts: map[quota.Account]int{},
+		alarms: alarms{}, touched: map[touch]bool{}, kicked: make(chan struct{}, 1), slots: make(chan struct{}, deliveryLimit),
+		public: outbound.New(outbound.Options{}), loopback: outbound.New(outbound.Options{AllowPrivate: true}),
+	}
 }
 
 // state is a stream in memory. Only the holder of its lock in Store.locks changes it.
@@ -223,6 +238,9 @@ func (s *Store) commit(ctx context.Context, st *state, c change) error {
 		st.unmerged = 0
 	}
 	st.mu.Unlock()
+	if len(c.payloads) > 0 {
+		s.appended(st.about.owner(), st.about.Path)
+	}
 	if isGrown {
 		s.offer(s.grown, st.about.ID)
 	}

@@ -46,5 +46,6 @@ func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	srv.HandleAll(server.Authenticated, view(root+"turns/{turn}", root+"turns/{path...}", s.turn))
 	if s.store != nil {
 		s.registerStore()
+		s.registerSubscriptions()
 	}
 }
