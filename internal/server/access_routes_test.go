@@ -116,6 +116,18 @@ var decided = map[string]decision{
 	"POST /v1/stream/{path...}":                 {sight: own, alone: true, body: "x", header: http.Header{"Content-Type": {"text/plain"}}},
 	"DELETE /v1/stream/{path...}":               {sight: own, alone: true},
 
+	// Subscriptions, which are scoped as well. Workers have tokens of their own; TestSubscriptions of server/durable checks them.
+	"PUT /v1/stream/__ds/subscriptions/{subscription}":                      {sight: common, body: `{"type":"pull-wake","pattern":"none/*","wake_stream":"wake"}`},
+	"GET /v1/stream/__ds/subscriptions/{subscription}":                      {sight: own, alone: true},
+	"DELETE /v1/stream/__ds/subscriptions/{subscription}":                   {sight: own, alone: true},
+	"POST /v1/stream/__ds/subscriptions/{subscription}/streams":             {sight: own, alone: true, body: `{"streams":["x"]}`},
+	"DELETE /v1/stream/__ds/subscriptions/{subscription}/streams/{path...}": {sight: own, alone: true},
+	"POST /v1/stream/__ds/subscriptions/{subscription}/claim":               {sight: own, alone: true, body: `{"worker":"w"}`},
+	"POST /v1/stream/__ds/subscriptions/{subscription}/ack":                 {sight: open},
+	"POST /v1/stream/__ds/subscriptions/{subscription}/callback":            {sight: open},
+	"POST /v1/stream/__ds/subscriptions/{subscription}/release":             {sight: open},
+	"GET /v1/stream/__ds/jwks.json":                                         {sight: open},
+
 	// AG-UI. Each caller's threads are the caller's own conversations. A page connects to threads that don't exist yet, and may stop them too.
 	"GET /agui/info":                         {sight: common},
 	"POST /agui":                             {sight: scoped, body: `{"threadId":"one thread for all","runId":"r","messages":[{"id":"","role":"user","content":"x"}]}`},

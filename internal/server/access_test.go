@@ -36,8 +36,8 @@ import (
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/channels"
 	"github.com/leat-dev/leat/internal/server/compat"
-	"github.com/leat-dev/leat/internal/server/durable"
 	keepdata "github.com/leat-dev/leat/internal/server/data"
+	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/elizaws"
 	keepfiles "github.com/leat-dev/leat/internal/server/files"
@@ -95,6 +95,8 @@ type walk struct {
 	srv     *server.Server
 	ts      *httptest.Server
 	cookies map[person]*http.Cookie
+	// ids of the last subscriptions: each person may only have some
+	subscriptions map[person]string
 }
 
 func newWalk(t *testing.T) *walk {
@@ -175,7 +177,7 @@ func newWalk(t *testing.T) *walk {
 		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, nil, nil, quiet),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),
 	})
-	w := &walk{t: t, gw: gw, files: service, pushes: pushes, streams: stored, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}
+	w := &walk{t: t, gw: gw, files: service, pushes: pushes, streams: stored, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}, subscriptions: map[person]string{}}
 	t.Cleanup(func() {
 		srv.Close()
 		if err := gw.Shutdown(context.Background()); err != nil {
@@ -269,7 +271,15 @@ func (w *walk) belongings(p person, n string) map[string]string {
 	if _, _, err := w.streams.Create(w.t.Context(), p.principal(), path, streams.Creation{ContentType: "text/plain", Body: []byte("text-" + p.mark())}); err != nil {
 		w.t.Fatal(err)
 	}
-	return map[string]string{"path": path, "upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "file": "wave.glb", "name": "none"}
+	if last := w.subscriptions[p]; last != "" {
+		_ = w.streams.Unsubscribe(w.t.Context(), p.principal(), last) // the route may have done it
+	}
+	plan := streams.Plan{Type: "pull-wake", Pattern: "none/*", Wake: "wake"}
+	if _, _, err := w.streams.Subscribe(w.t.Context(), p.principal(), up.ID, plan, "http://127.0.0.1/v1/stream/"); err != nil {
+		w.t.Fatal(err)
+	}
+	w.subscriptions[p] = up.ID
+	return map[string]string{"path": path, "subscription": up.ID, "upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "file": "wave.glb", "name": "none"}
 }
 
 // by is a way in which a request proves who asks.

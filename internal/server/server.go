@@ -220,7 +220,7 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 	if w.spare && !e.AnyHost && (!id.Admin || e.Stream && e.Access != Admin) {
 		return errFull
 	}
-	if err == nil {
+	if err == nil && !e.OwnToken {
 		s.uncount(w)
 	}
 	if w.crowded {

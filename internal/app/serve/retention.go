@@ -41,7 +41,7 @@ func collections() []data.Collection {
 		}}, // how far it has heard spoken answers
 		{Name: "push", Prefix: webpush.Prefix, Of: data.BySubject, Private: true}, // browsers that are notified; their endpoints are secrets
 		{Name: "turns", Prefix: "turn/", Of: data.BySubject, Private: true},       // for whom turns are queued
-		{Name: "streams", Prefix: streams.Prefix, Of: data.BySubject}, // what they are; their data is deleted with them
+		{Name: "streams", Prefix: streams.Prefix, Of: data.BySubject},             // what they are; their data is deleted with them
 		channel.Collection(),
 	}
 }

@@ -31,9 +31,9 @@ type description struct {
 	Path    string `json:"path"`
 
 	ContentType string `json:"type"`
-	Created     int64  `json:"created"`          // epoch milliseconds
-	Tag         string `json:"tag"`              // part of its offsets; a fork has that of its source
-	TTL         int64  `json:"ttl,omitempty"`    // seconds; see HasTTL
+	Created     int64  `json:"created"`       // epoch milliseconds
+	Tag         string `json:"tag"`           // part of its offsets; a fork has that of its source
+	TTL         int64  `json:"ttl,omitempty"` // seconds; see HasTTL
 	HasTTL      bool   `json:"sliding,omitempty"`
 	ExpiresAt   string `json:"expires,omitempty"` // as the client wrote it, RFC 3339
 	// Inherited says that a fork has the lifetime of its source, because its creator named none.
@@ -80,7 +80,9 @@ func digest(texts ...string) string {
 }
 
 // ownerPrefix is the prefix of the keys of a user's streams.
-func ownerPrefix(owner quota.Account) string { return Prefix + digest(owner.Tenant, owner.Subject) + "/" }
+func ownerPrefix(owner quota.Account) string {
+	return Prefix + digest(owner.Tenant, owner.Subject) + "/"
+}
 
 // keyOf returns the key of a stream. Users with the same path have different streams.
 func keyOf(owner quota.Account, path string) string { return ownerPrefix(owner) + digest(path) }
@@ -88,7 +90,9 @@ func keyOf(owner quota.Account, path string) string { return ownerPrefix(owner) 
 // key returns the key of the stream.
 func (d *description) key() string { return keyOf(d.owner(), d.Path) }
 
-func (d *description) owner() quota.Account { return quota.Account{Tenant: d.Tenant, Subject: d.Subject} }
+func (d *description) owner() quota.Account {
+	return quota.Account{Tenant: d.Tenant, Subject: d.Subject}
+}
 
 // entry returns the key with the description as its value.
 func (d *description) entry() (journal.KeyValue, error) {

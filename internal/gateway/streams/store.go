@@ -54,7 +54,7 @@ type Store struct {
 	loaded map[string]*state     // by key
 	counts map[quota.Account]int // streams of the users whose streams were counted
 
-	// Of subscriptions. The maps are protected by mu, and key by the lock of signingName.
+	// Of subscriptions. The maps are protected by mu, as is key.
 	alarms           alarms
 	touched          map[touch]bool // streams that have grown since Run looked
 	kicked           chan struct{}  // capacity 1

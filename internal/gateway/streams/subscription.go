@@ -109,7 +109,9 @@ type link struct {
 	Acked      int64 `json:"acked"`              // the position up to which it is processed
 }
 
-func (sub *subscription) owner() quota.Account { return quota.Account{Tenant: sub.Tenant, Subject: sub.Subject} }
+func (sub *subscription) owner() quota.Account {
+	return quota.Account{Tenant: sub.Tenant, Subject: sub.Subject}
+}
 
 // subscriptionKey returns the key of a subscription.
 func subscriptionKey(owner quota.Account, id string) string {
@@ -233,6 +235,9 @@ func (s *Store) Subscribe(ctx context.Context, p gateway.Principal, id string, p
 		return view, false, err
 	}
 	if err := plan.check(id, p); err != nil {
+		return view, false, err
+	}
+	if err := s.makeSigningKey(ctx); err != nil {
 		return view, false, err
 	}
 	owner := p.Account()

@@ -126,7 +126,7 @@ func (s *Store) Claim(ctx context.Context, p gateway.Principal, id, worker strin
 	if err := isOpenTo(p, gateway.ActionWrite); err != nil {
 		return wake, err
 	}
-	secret, err := s.signing(ctx)
+	secret, err := s.secret(ctx)
 	if err != nil {
 		return wake, err
 	}
@@ -159,7 +159,7 @@ func (s *Store) Claim(ctx context.Context, p gateway.Principal, id, worker strin
 // Report applies what a worker sends, and extends its lease. The token decides whose subscription it is. It returns whether another wake has
 // begun.
 func (s *Store) Report(ctx context.Context, token, id string, r Report) (hasNext bool, err error) {
-	secret, err := s.signing(ctx)
+	secret, err := s.secret(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -42,36 +42,62 @@ func newSigningKey(seed []byte) *signingKey {
 	return k
 }
 
-// signing returns the key. The first call creates and stores it.
+// signing returns the key, or nil if there is none yet.
 func (s *Store) signing(ctx context.Context) (*signingKey, error) {
-	unlock, err := s.locks.Lock(ctx, signingName)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if s.key != nil {
-		return s.key, nil
+	s.mu.Lock()
+	k := s.key
+	s.mu.Unlock()
+	if k != nil {
+		return k, nil
 	}
 	seed, err := s.journal.Get(ctx, signingName)
 	if errors.Is(err, journal.ErrNotFound) {
-		_, private, gerr := ed25519.GenerateKey(nil)
-		if gerr != nil {
-			return nil, fmt.Errorf("streams: signing key: %w", gerr)
-		}
-		seed = private.Seed()
-		err = s.gw.Audit().PutKeys(ctx, journal.KeyValue{Key: signingName, Value: seed})
+		return nil, nil
 	}
 	if err != nil {
 		return nil, gateway.JournalError("signing key", err)
 	}
-	s.key = newSigningKey(seed)
-	return s.key, nil
+	k = newSigningKey(seed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.key = k
+	return k, nil
 }
 
-// PublicKey returns the id of the key that signs webhooks, and the key itself in the form of a JSON Web Key.
+// secret is signing for a subscription that exists, which needs the key.
+func (s *Store) secret(ctx context.Context) (*signingKey, error) {
+	k, err := s.signing(ctx)
+	if k == nil && err == nil {
+		err = refuse(CodeNotFound, "there is no such subscription")
+	}
+	return k, err
+}
+
+// makeSigningKey creates and stores the key, if there is none yet. The first subscription needs it.
+func (s *Store) makeSigningKey(ctx context.Context) error {
+	unlock, err := s.locks.Lock(ctx, signingName)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if k, err := s.signing(ctx); k != nil || err != nil {
+		return err
+	}
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return fmt.Errorf("streams: signing key: %w", err)
+	}
+	if err := s.gw.Audit().PutKeys(ctx, journal.KeyValue{Key: signingName, Value: private.Seed()}); err != nil {
+		return gateway.JournalError("store signing key", err)
+	}
+	return nil
+}
+
+// PublicKey returns the id of the key that signs webhooks, and the key itself in the form of a JSON Web Key. Both are empty as long as there has
+// been no subscription.
 func (s *Store) PublicKey(ctx context.Context) (id, x string, err error) {
 	k, err := s.signing(ctx)
-	if err != nil {
+	if k == nil || err != nil {
 		return "", "", err
 	}
 	return k.id, base64.RawURLEncoding.EncodeToString(k.private.Public().(ed25519.PublicKey)), nil
@@ -357,7 +383,7 @@ type webhookBody struct {
 
 // send sends a webhook, and reports whether the receiver has processed everything.
 func (s *Store) send(ctx context.Context, sub *subscription) (isDone bool, err error) {
-	secret, err := s.signing(ctx)
+	secret, err := s.secret(ctx)
 	if err != nil {
 		return false, err
 	}

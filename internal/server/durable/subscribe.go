@@ -110,10 +110,10 @@ func (s *surface) respondSubscription(w http.ResponseWriter, r *http.Request, st
 // subscribe creates a subscription.
 func (s *surface) subscribe(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
-		Type        string   `json:"type"`
-		Pattern     string   `json:"pattern"`
-		Streams     []string `json:"streams"`
-		Webhook     struct {
+		Type    string   `json:"type"`
+		Pattern string   `json:"pattern"`
+		Streams []string `json:"streams"`
+		Webhook struct {
 			URL string `json:"url"`
 		} `json:"webhook"`
 		WakeStream  string `json:"wake_stream"`
@@ -125,7 +125,7 @@ func (s *surface) subscribe(w http.ResponseWriter, r *http.Request, p gateway.Pr
 	}
 	ctx, cancel := server.CommandContext(r.Context())
 	defer cancel()
-	sub, isCreated, err := s.store.Subscribe(ctx, p, r.PathValue("id"), streams.Plan{
+	sub, isCreated, err := s.store.Subscribe(ctx, p, r.PathValue("subscription"), streams.Plan{
 		Type: body.Type, Pattern: body.Pattern, Streams: body.Streams, URL: body.Webhook.URL, Wake: body.WakeStream,
 		LeaseMillis: body.LeaseMillis, Description: body.Description,
 	}, s.srv.AbsoluteURL(r, root))
@@ -141,7 +141,7 @@ func (s *surface) subscribe(w http.ResponseWriter, r *http.Request, p gateway.Pr
 
 // subscription responds with a subscription.
 func (s *surface) subscription(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	sub, err := s.store.Subscription(r.Context(), p, r.PathValue("id"))
+	sub, err := s.store.Subscription(r.Context(), p, r.PathValue("subscription"))
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (s *surface) subscription(w http.ResponseWriter, r *http.Request, p gateway
 
 // unsubscribe deletes a subscription.
 func (s *surface) unsubscribe(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	return respondNothing(w, s.store.Unsubscribe(r.Context(), p, r.PathValue("id")))
+	return respondNothing(w, s.store.Unsubscribe(r.Context(), p, r.PathValue("subscription")))
 }
 
 // link adds streams to a subscription.
@@ -161,12 +161,12 @@ func (s *surface) link(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if err := server.Decode(r, &body); err != nil {
 		return err
 	}
-	return respondNothing(w, s.store.Link(r.Context(), p, r.PathValue("id"), body.Streams))
+	return respondNothing(w, s.store.Link(r.Context(), p, r.PathValue("subscription"), body.Streams))
 }
 
 // unlink removes a stream from a subscription.
 func (s *surface) unlink(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	return respondNothing(w, s.store.Unlink(r.Context(), p, r.PathValue("id"), r.PathValue("path")))
+	return respondNothing(w, s.store.Unlink(r.Context(), p, r.PathValue("subscription"), r.PathValue("path")))
 }
 
 // respondNothing responds with 204, or returns the error.
@@ -185,7 +185,7 @@ func (s *surface) claim(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err := server.Decode(r, &body); err != nil {
 		return err
 	}
-	wake, err := s.store.Claim(r.Context(), p, r.PathValue("id"), body.Worker)
+	wake, err := s.store.Claim(r.Context(), p, r.PathValue("subscription"), body.Worker)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (s *surface) report(isRelease bool) server.Handler {
 			}
 			report.Acks = append(report.Acks, streams.Ack{Path: path, Position: position})
 		}
-		hasNext, err := s.store.Report(r.Context(), server.BearerToken(r), r.PathValue("id"), report)
+		hasNext, err := s.store.Report(r.Context(), server.BearerToken(r), r.PathValue("subscription"), report)
 		if isRelease || err != nil {
 			return respondNothing(w, err)
 		}
@@ -245,7 +245,11 @@ func (s *surface) keys(w http.ResponseWriter, r *http.Request, _ gateway.Princip
 	if err != nil {
 		return err
 	}
-	body, err := server.Marshal(map[string]any{"keys": []map[string]string{{"kty": "OKP", "crv": "Ed25519", "kid": id, "use": "sig", "alg": "EdDSA", "x": x}}})
+	list := []map[string]string{}
+	if id != "" {
+		list = append(list, map[string]string{"kty": "OKP", "crv": "Ed25519", "kid": id, "use": "sig", "alg": "EdDSA", "x": x})
+	}
+	body, err := server.Marshal(map[string]any{"keys": list})
 	if err != nil {
 		return err
 	}
@@ -258,7 +262,7 @@ func (s *surface) keys(w http.ResponseWriter, r *http.Request, _ gateway.Princip
 
 // registerSubscriptions adds the routes of subscriptions.
 func (s *surface) registerSubscriptions() {
-	const one = controlRoot + "subscriptions/{id}"
+	const one = controlRoot + "subscriptions/{subscription}"
 	s.srv.HandleAll(server.Authenticated, []server.Route{
 		{Method: http.MethodPut, Pattern: one, Handler: subscribed(s.subscribe), Errors: respondError},
 		{Method: http.MethodGet, Pattern: one, Handler: subscribed(s.subscription), Errors: respondError},
