@@ -66,13 +66,20 @@ func newPayload(contentType string, body []byte) (*payload, error) {
 	return bytesPayload(body), nil
 }
 
-// jsonPayload returns a payload of values.
+// jsonPayload returns a payload of values. Only the space around their parts is removed: json.Marshal would also escape characters.
 func jsonPayload(list []json.RawMessage) (*payload, error) {
-	data, err := json.Marshal(list)
-	if err != nil {
-		return nil, invalid("the body is not valid JSON: %v", err)
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, v := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if err := json.Compact(&b, v); err != nil {
+			return nil, invalid("the body is not valid JSON: %v", err)
+		}
 	}
-	return &payload{recordJSON, data}, nil
+	b.WriteByte(']')
+	return &payload{recordJSON, b.Bytes()}, nil
 }
 
 // bytesPayload returns a payload of bytes. Text is stored as text, because base64 takes a third more.
