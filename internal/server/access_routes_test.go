@@ -102,7 +102,7 @@ var decided = map[string]decision{
 	"GET /api/chat/{id}/stream":    {sight: common}, // TestChatsAreTheirs of server/vercel checks whose answers are streamed
 	"DELETE /api/chat/{id}/stream": {sight: own, alone: true},
 
-	// Durable Streams. Nobody can change a view. Stored streams are scoped by their users, so that all may create one with the same path.
+	// Durable Streams. Views are read-only. Stored streams are scoped by their users, so that all may create one with the same path.
 	"GET /v1/stream/conversations/{id}":         {sight: own},
 	"PUT /v1/stream/conversations/{path...}":    {sight: common},
 	"POST /v1/stream/conversations/{path...}":   {sight: common},
@@ -116,7 +116,7 @@ var decided = map[string]decision{
 	"POST /v1/stream/{path...}":                 {sight: own, alone: true, body: "x", header: http.Header{"Content-Type": {"text/plain"}}},
 	"DELETE /v1/stream/{path...}":               {sight: own, alone: true},
 
-	// Subscriptions, which are scoped as well. Workers have tokens of their own; TestSubscriptions of server/durable checks them.
+	// Subscriptions, which are scoped as well. Workers have separate tokens; TestSubscriptions of server/durable checks them.
 	"PUT /v1/stream/__ds/subscriptions/{subscription}":                      {sight: common, body: `{"type":"pull-wake","pattern":"none/*","wake_stream":"wake"}`},
 	"GET /v1/stream/__ds/subscriptions/{subscription}":                      {sight: own, alone: true},
 	"DELETE /v1/stream/__ds/subscriptions/{subscription}":                   {sight: own, alone: true},

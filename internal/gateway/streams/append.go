@@ -12,22 +12,27 @@ import (
 // Addition is a request to append to a stream, to close it, or both.
 type Addition struct {
 	ContentType string
-	Body        []byte // empty only if Close is true
-	Close       bool
-	Seq         string    // Stream-Seq; if it is empty, the order isn't checked
-	Producer    *Producer // nil for a client that repeats nothing
+	// Empty only if Close is true.
+	Body  []byte
+	Close bool
+	// Stream-Seq; if it is empty, the order isn't checked.
+	Seq string
+	// Nil for a client that repeats nothing.
+	Producer *Producer
 }
 
 // Added is what became of it.
 type Added struct {
-	Verdict
+	verdict
 	// Tail is the end of the stream, and IsClosed its state now.
 	Tail     int64
 	Tag      string
 	IsClosed bool
 }
 
-// Append appends to a stream and closes it, in one commit. A refusal of the producer, or of a closed stream, is a result and not an error.
+// Append returns when the commit is durable as configured. If it returns an error, nothing was appended, except that the result may be
+// unknown after [gateway.ErrUnavailable]. Append appends to a stream and closes it, in one commit. A refusal of the producer, or of a closed stream, is a
+// result and not an error.
 func (s *Store) Append(ctx context.Context, p gateway.Principal, path string, a Addition) (added Added, err error) {
 	if err := isOpenTo(p, gateway.ActionWrite); err != nil {
 		return added, err
@@ -44,11 +49,13 @@ func (s *Store) Append(ctx context.Context, p gateway.Principal, path string, a 
 	}
 	defer s.release(st)
 	v, err := s.add(ctx, p, st, a)
-	return Added{Verdict: v, Tail: st.tail(), Tag: st.about.Tag, IsClosed: st.about.IsClosed}, err
+	return Added{verdict: v, Tail: st.tail(), Tag: st.about.Tag, IsClosed: st.about.IsClosed}, err
 }
 
-// add checks an addition in the order that the protocol recommends, and commits it. The caller holds the lock of the stream.
-func (s *Store) add(ctx context.Context, p gateway.Principal, st *state, a Addition) (v Verdict, err error) {
+// add checks an addition in the order that the protocol recommends, and commits it. The caller holds the lock of the
+// stream.
+func (s *Store) add(ctx context.Context, p gateway.Principal, st *state, a Addition) (v verdict, err error) {
+	// The close comes first, so that clients get its header, whatever else is wrong.
 	about := st.about
 	if about.IsClosed {
 		return closedVerdict(&about, a), nil
@@ -56,6 +63,8 @@ func (s *Store) add(ctx context.Context, p gateway.Principal, st *state, a Addit
 	if len(a.Body) > 0 && mediaType(a.ContentType) != mediaType(about.ContentType) {
 		return v, conflict("the stream consists of %s and not of %.64q", about.ContentType, a.ContentType)
 	}
+	// A repeated append must not be refused for its Stream-Seq, which it has used itself. So producers are judged
+	// before that.
 	c := change{}
 	if a.Producer != nil {
 		var entry *journal.KeyValue
@@ -83,9 +92,11 @@ func (s *Store) add(ctx context.Context, p gateway.Principal, st *state, a Addit
 	if a.Close {
 		about.IsClosed, about.ClosedBy, c.about = true, a.Producer, &about
 	}
-	until := renewed(&about, time.Now())
-	if until > about.Deadline {
-		about.Deadline, c.about = lease(until, about.TTL), &about
+	// A write also extends a sliding lifetime. It is stored with the append, and only if the stored one would end
+	// before.
+	deadline := renewed(&about, time.Now())
+	if deadline > about.Deadline {
+		about.Deadline, c.about = lease(deadline, about.TTL), &about
 	}
 	grant, err := s.gw.Reserve(p, quota.Need{Message: true, Bytes: size(c.payloads), Owner: about.owner()})
 	if err != nil {
@@ -98,47 +109,48 @@ func (s *Store) add(ctx context.Context, p gateway.Principal, st *state, a Addit
 	grant.Commit()
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.until = max(st.until, until)
+	st.promise = max(st.promise, deadline)
 	if a.Producer != nil {
 		st.producers[a.Producer.ID] = producerState{v.Epoch, v.Seq, time.Now().UnixMilli()}
 	}
 	return v, nil
 }
 
-// closedVerdict returns the outcome of an addition to a closed stream. The append that closed it may be repeated, and so may a close without
-// data.
-func closedVerdict(about *description, a Addition) Verdict {
+// closedVerdict returns the outcome of an addition to a closed stream. The append that closed it may be repeated, and
+// so may a close without data.
+func closedVerdict(about *description, a Addition) verdict {
 	switch {
 	case a.Producer != nil && about.ClosedBy != nil && *a.Producer == *about.ClosedBy:
-		return Verdict{Duplicate, a.Producer.Epoch, a.Producer.Seq}
+		return verdict{duplicate, a.Producer.Epoch, a.Producer.Seq}
 	case a.Producer == nil && a.Close && len(a.Body) == 0:
-		return Verdict{Outcome: Accepted}
+		return verdict{Outcome: Accepted}
 	}
-	return Verdict{Outcome: Closed}
+	return verdict{Outcome: Closed}
 }
 
 const (
 	// maxProducers is how many producers a stream knows.
 	maxProducers = 1000
-	// producerLife is how long a producer is remembered when there are too many. It is what the protocol recommends.
+	// producerLife is how long a producer is remembered when there are too many, as the protocol recommends.
 	producerLife = 7 * 24 * time.Hour
 )
 
 // judge decides about an append of a producer. If it is accepted, entry is the key to store with it.
-func (s *Store) judge(ctx context.Context, st *state, p *Producer) (v Verdict, entry *journal.KeyValue, err error) {
+func (s *Store) judge(ctx context.Context, st *state, p *Producer) (v verdict, entry *journal.KeyValue, err error) {
+	// They are read when the first producer appends, because most streams have none.
 	if st.producers == nil {
 		if st.producers, err = s.readProducers(ctx, st.about.ID); err != nil {
 			return v, nil, err
 		}
 	}
-	var known *producerState
+	var previous *producerState
 	if k, ok := st.producers[p.ID]; ok {
-		known = &k
+		previous = &k
 	}
-	if v = p.judge(known); v.Outcome != Accepted {
+	if v = p.judge(previous); v.Outcome != Accepted {
 		return v, nil, nil
 	}
-	if known == nil && len(st.producers) >= maxProducers {
+	if previous == nil && len(st.producers) >= maxProducers {
 		if err := s.forgetProducers(ctx, st); err != nil {
 			return v, nil, err
 		}
@@ -147,12 +159,13 @@ func (s *Store) judge(ctx context.Context, st *state, p *Producer) (v Verdict, e
 	return v, &e, err
 }
 
-// forgetProducers makes room for another producer, or refuses it.
+// forgetProducers makes room for another producer, or refuses it. It is a separate commit: if the append fails after
+// it, a producer that has been silent for a week counts as a new one, which the protocol allows.
 func (s *Store) forgetProducers(ctx context.Context, st *state) error {
 	oldest := time.Now().Add(-producerLife).UnixMilli()
 	var keys []journal.KeyValue
-	for id, known := range st.producers {
-		if known.At < oldest {
+	for id, producer := range st.producers {
+		if producer.At < oldest {
 			keys = append(keys, journal.KeyValue{Key: producerKey(st.about.ID, id)})
 		}
 	}
@@ -162,8 +175,8 @@ func (s *Store) forgetProducers(ctx context.Context, st *state) error {
 	if err := s.commit(ctx, st, change{keys: keys}); err != nil {
 		return err
 	}
-	for id, known := range st.producers {
-		if known.At < oldest {
+	for id, producer := range st.producers {
+		if producer.At < oldest {
 			delete(st.producers, id)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 type Creation struct {
 	// ContentType may be empty for a fork, which has that of its source then.
 	ContentType string
-	// TTL is how many seconds the stream exists after its last use, if HasTTL is true. ExpiresAt is a time of RFC 3339, or empty.
+	// TTL is how many seconds the stream exists after its last use, if HasTTL is true. ExpiresAt is a time of RFC
+	// 3339, or empty.
 	TTL       int64
 	HasTTL    bool
 	ExpiresAt string
@@ -28,7 +29,8 @@ type Creation struct {
 
 	// Fork is the path of the stream of which the new one is a fork, or empty.
 	Fork string
-	// ForkAt is the position up to which the fork has the data of its source, with its tag. If HasForkAt is false, it is the end.
+	// ForkAt is the position up to which the fork has the data of its source, with its tag. If HasForkAt is false, it
+	// is the end.
 	ForkAt    int64
 	ForkTag   string
 	HasForkAt bool
@@ -38,7 +40,8 @@ type Creation struct {
 
 func (c *Creation) lifetime() lifetime { return lifetime{c.TTL, c.HasTTL, c.ExpiresAt} }
 
-// Create creates a stream, or confirms that one with the same properties exists.
+// Create never changes a stream that exists, and doesn't append the body to it. With other properties the error is a conflict, and so
+// it is if the path belongs to a deleted stream with forks. Create creates a stream, or confirms that one with the same properties exists.
 func (s *Store) Create(ctx context.Context, p gateway.Principal, path string, c Creation) (about About, isCreated bool, err error) {
 	if err := isOpenTo(p, gateway.ActionCreate); err != nil {
 		return about, false, err
@@ -50,6 +53,8 @@ func (s *Store) Create(ctx context.Context, p gateway.Principal, path string, c 
 	if _, err := life.deadline(time.Now()); err != nil {
 		return about, false, err
 	}
+	// The source of a fork is locked as well, so that it can't be deleted until the fork is stored and counts as one
+	// of its forks.
 	owner := p.Account()
 	key := keyOf(owner, path)
 	keys := []string{key}
@@ -86,8 +91,8 @@ func (s *Store) Create(ctx context.Context, p gateway.Principal, path string, c 
 // checkPath refuses paths that can't be stored.
 func checkPath(path string) error {
 	switch {
-	case path == "" || len(path) > MaxPath:
-		return invalid("the path of a stream must have 1 to %d bytes", MaxPath)
+	case path == "" || len(path) > maxPath:
+		return invalid("the path of a stream must have 1 to %d bytes", maxPath)
 	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
 		return invalid("the path of a stream must be UTF-8 without control characters")
 	}
@@ -96,7 +101,7 @@ func checkPath(path string) error {
 
 // equals reports whether a stream has the properties that a request names.
 func (c *Creation) equals(d *description) bool {
-	sameLife := d.TTL == c.TTL && d.HasTTL == c.HasTTL && d.ExpiresAt == c.ExpiresAt || d.Inherited && !c.HasTTL && c.ExpiresAt == ""
+	sameLife := d.TTL == c.TTL && d.HasTTL == c.HasTTL && d.ExpiresAt == c.ExpiresAt || d.HasSourceLifetime && !c.HasTTL && c.ExpiresAt == ""
 	if !sameLife || c.IsClosed != d.IsClosed || (c.Fork != "") != (d.Source != nil) {
 		return false
 	}
@@ -107,41 +112,44 @@ func (c *Creation) equals(d *description) bool {
 	return (sameType || c.ContentType == "") && c.Fork == d.Source.Path && (!c.HasForkAt || c.ForkAt == d.Source.At) && c.ForkSub == d.Source.Sub
 }
 
-// create creates a stream that doesn't exist. The caller holds the locks of the stream and its source.
+// create creates a stream that doesn't exist. Its log, its first data, its description, the mark of a fork and the
+// audit entry are one commit, so that a crash leaves all of them or nothing. The caller holds the locks of the stream
+// and its source.
 func (s *Store) create(ctx context.Context, p gateway.Principal, path string, c Creation) (about About, isCreated bool, err error) {
-	owner, now := p.Account(), time.Now()
+	owner, at := p.Account(), time.Now()
 	d := description{
 		ID: journal.StreamPrefix + random(16), Tenant: owner.Tenant, Subject: owner.Subject, Path: path, ContentType: c.ContentType,
-		Created: now.UnixMilli(), Tag: tag(now), IsClosed: c.IsClosed,
+		Created: at.UnixMilli(), Tag: tag(at), IsClosed: c.IsClosed,
 	}
 	var payloads []*payload
 	var keys []journal.KeyValue
 	life := c.lifetime()
 	if c.Fork != "" {
-		first, err := s.fork(ctx, &d, &life, c)
+		prefix, err := s.fork(ctx, &d, &life, c)
 		if err != nil {
 			return about, false, err
 		}
-		if first != nil {
-			payloads = append(payloads, first)
+		if prefix != nil {
+			payloads = append(payloads, prefix)
 		}
 		keys = append(keys, journal.KeyValue{Key: forkKey(d.Chain[len(d.Chain)-1].Log, d.ID), Value: []byte(d.key()), Log: d.ID})
 	}
-	first, err := newPayload(d.ContentType, c.Body)
+	body, err := newPayload(d.ContentType, c.Body)
 	if err != nil {
 		return about, false, err
 	}
-	if first != nil {
-		payloads = append(payloads, first)
+	if body != nil {
+		payloads = append(payloads, body)
 	}
 	d.TTL, d.HasTTL, d.ExpiresAt = life.TTL, life.HasTTL, life.ExpiresAt
-	until, err := life.deadline(now)
+	deadline, err := life.deadline(at)
 	if err != nil {
 		return about, false, err
 	}
-	if d.Deadline = until; d.HasTTL {
-		d.Deadline = lease(until, d.TTL)
+	if d.Deadline = deadline; d.HasTTL {
+		d.Deadline = lease(deadline, d.TTL)
 	}
+	// The stream is counted before it is stored, so that two requests can't both take the last place.
 	uncount, err := s.count(ctx, owner)
 	if err != nil {
 		return about, false, err
@@ -164,7 +172,7 @@ func (s *Store) create(ctx context.Context, p gateway.Principal, path string, c 
 	if err != nil {
 		return about, false, err
 	}
-	st := &state{about: d, head: int64(len(payloads)), until: until, changed: make(chan struct{}), users: 1, unmerged: len(payloads)}
+	st := &state{about: d, head: int64(len(payloads)), promise: deadline, changed: make(chan struct{}), users: 1, unmerged: len(payloads)}
 	err = s.journal.Append(ctx, journal.Batch{
 		Conversation: d.ID, Create: true, Events: events(0, payloads), Keys: append(keys, entry, note),
 		Summary: &journal.Summary{Tenant: owner.Tenant, Owner: owner.Subject, Created: d.Created, Updated: d.Created, Unlisted: true},
@@ -174,7 +182,7 @@ func (s *Store) create(ctx context.Context, p gateway.Principal, path string, c 
 	}
 	grant.Commit()
 	s.gw.Audit().Wake()
-	s.keep(d.key(), st)
+	s.cache(d.key(), st)
 	if len(payloads) > 0 {
 		s.appended(owner, path)
 	}
@@ -201,15 +209,16 @@ func random(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// tag returns what makes the offsets of a stream different from those of an earlier one with the same path: its creation in milliseconds, and
-// three more digits.
+// tag returns what makes the offsets of a stream different from those of an earlier one with the same path: its
+// creation in milliseconds, and three more digits.
 func tag(at time.Time) string {
 	var b [2]byte
 	rand.Read(b[:]) // never fails
 	return fmt.Sprintf("%013d%03d", at.UnixMilli(), (int(b[0])<<8|int(b[1]))%1000)
 }
 
-// count adds a stream to those of a user, or refuses it. uncount takes it back.
+// count adds a stream to those of a user, or refuses it. uncount takes it back. The first call for a user counts the
+// keys; later ones know the number, which Erase and Delete keep right.
 func (s *Store) count(ctx context.Context, owner quota.Account) (uncount func(), err error) {
 	unlock, err := s.locks.Lock(ctx, ownerPrefix(owner))
 	if err != nil {
@@ -227,8 +236,8 @@ func (s *Store) count(ctx context.Context, owner quota.Account) (uncount func(),
 			n++
 		}
 	}
-	if n >= MaxStreams {
-		return nil, full("a user may have %d streams; delete some first", MaxStreams)
+	if n >= maxStreams {
+		return nil, full("a user may have %d streams; delete some first", maxStreams)
 	}
 	s.addCount(owner, n+1, true)
 	return func() { s.addCount(owner, -1, false) }, nil

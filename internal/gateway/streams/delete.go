@@ -14,7 +14,9 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Delete deletes a stream with its data. If it has forks, they keep the data, and the path can't be used until they are deleted.
+// Delete returns when no file of the journal has the data any more, and clients can't read it from the beginning of the call on. If the
+// process ends in between, Run completes the deletion. Delete deletes a stream with its data. If it has forks, they keep the data, and the path can't be used until they
+// are deleted.
 func (s *Store) Delete(ctx context.Context, p gateway.Principal, path string) error {
 	if err := isOpenTo(p, gateway.ActionDelete); err != nil {
 		return err
@@ -26,7 +28,7 @@ func (s *Store) Delete(ctx context.Context, p gateway.Principal, path string) er
 	return s.collectAll(ctx, d.sourceKey())
 }
 
-// delete is Delete without the sources of a fork, whose locks must not be taken while that of the fork is held.
+// delete is Delete without the sources of a fork, whose locks must not be taken while that of the fork is rejection.
 func (s *Store) delete(ctx context.Context, p gateway.Principal, key string) (d description, err error) {
 	unlock, err := s.locks.Lock(ctx, key)
 	if err != nil {
@@ -42,8 +44,9 @@ func (s *Store) delete(ctx context.Context, p gateway.Principal, key string) (d 
 	return d, s.remove(ctx, st, p, "delete")
 }
 
-// remove deletes a stream whose lock the caller holds, unless a legal hold protects it. action is "delete" or "expire". A stream with forks stays
-// as deleted. The audit entry is stored before the stream is gone, because the deletion of a log can't be in one commit with a key.
+// remove deletes a stream whose lock the caller holds, unless a legal hold protects it. action is "delete" or
+// "expire". A stream with forks stays as deleted. The audit entry is stored before the stream is gone, because the
+// deletion of a log can't be in one commit with a key.
 func (s *Store) remove(ctx context.Context, st *state, p gateway.Principal, action string) error {
 	about := st.about
 	free, err := s.gw.Holds().Removing(journal.Summary{ID: about.ID, Tenant: about.Tenant, Owner: about.Subject})
@@ -59,12 +62,14 @@ func (s *Store) remove(ctx context.Context, st *state, p gateway.Principal, acti
 	if err != nil {
 		return err
 	}
+	// No fork can be added meanwhile, because that needs the lock of its source.
 	hasForks, err := s.hasForks(ctx, about.ID)
 	if err != nil {
 		return err
 	}
 	about.IsDeleted = true
-	// The commit also marks the stream as deleted if it has no forks, so that an interrupted deletion is completed by Run.
+	// The commit also marks the stream as deleted if it has no forks, so that an interrupted deletion is completed by
+	// Run.
 	if err := s.commit(ctx, st, change{about: &about, keys: []journal.KeyValue{note}}); err != nil {
 		return err
 	}
@@ -79,6 +84,7 @@ func (s *Store) remove(ctx context.Context, st *state, p gateway.Principal, acti
 // erase removes the data of a stream. The caller holds its lock.
 func (s *Store) erase(ctx context.Context, st *state) error {
 	s.drop(st, gateway.ErrNotFound)
+	// Readers are woken before, so that none of them reads a log without a key and takes that for damage.
 	if err := s.journal.Delete(ctx, st.about.ID); err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return gateway.JournalError("delete stream", err)
 	}
@@ -86,7 +92,8 @@ func (s *Store) erase(ctx context.Context, st *state) error {
 	return nil
 }
 
-// Erase deletes all subscriptions and streams of a user, and returns how many streams there were. It may be repeated after an interruption.
+// Erase deletes all subscriptions and streams of a user, and returns how many streams there were. It may be repeated
+// after an interruption.
 func (s *Store) Erase(ctx context.Context, tenant, subject string) (n int, err error) {
 	owner := quota.Account{Tenant: tenant, Subject: subject}
 	prefix := SubscriptionPrefix + digest(tenant, subject) + "/"
@@ -125,7 +132,8 @@ func (s *Store) eraseSubscription(ctx context.Context, key string) error {
 	return nil
 }
 
-// eraseKey erases a stream by its key. That other streams need its data makes no difference: they belong to the same user.
+// eraseKey erases a stream by its key. That other streams need its data makes no difference: they belong to the same
+// user.
 func (s *Store) eraseKey(ctx context.Context, key string) error {
 	unlock, err := s.locks.Lock(ctx, key)
 	if err != nil {
@@ -144,7 +152,8 @@ func (s *Store) eraseKey(ctx context.Context, key string) error {
 }
 
 const (
-	// compactAfter is after how many appends a log is compacted. Until then, each append is a separate row of the database.
+	// compactAfter is after how many appends a log is compacted. Until then, each append is a separate row of the
+	// database.
 	compactAfter = 256
 	// sweepEvery is the interval at which expired streams are deleted. They can't be read any more before that.
 	sweepEvery = time.Minute
@@ -177,7 +186,7 @@ func (s *Store) Run(ctx context.Context) {
 		}
 		for isDue := false; !isDue; {
 			select {
-			case log := <-s.grown:
+			case log := <-s.compactions:
 				err := s.journal.Compact(ctx, log, 1<<62)
 				if err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrDeleted) && !errors.Is(err, journal.ErrNotFound) {
 					s.log.Warn("streams: compact; a later append tries again", "log", log, "error", err)
@@ -186,7 +195,7 @@ func (s *Store) Run(ctx context.Context) {
 				if err := s.collectAll(ctx, key); err != nil && ctx.Err() == nil {
 					s.log.Warn("streams: delete the source of a fork; the next sweep tries again", "error", err)
 				}
-			case key := <-s.used:
+			case key := <-s.renewals:
 				if err := s.save(ctx, key); err != nil && ctx.Err() == nil {
 					s.log.Warn("streams: extend a lifetime; it may end early after a restart", "error", err)
 				}
@@ -221,7 +230,9 @@ func (s *Store) save(ctx context.Context, key string) error {
 	return s.renew(ctx, st)
 }
 
-// sweep deletes the streams that have expired, and those that were deleted and have no forks any more.
+// sweep reads the descriptions of all streams, a page at a time, because their deadlines have no index. A stream that
+// is in memory may have been used since its description was stored; expire looks at the newer deadline. sweep deletes
+// the streams that have expired, and those that were deleted and have no forks any more.
 func (s *Store) sweep(ctx context.Context) error {
 	for kv, err := range journal.EachKey(ctx, s.journal.KeysAfter, Prefix, "", keyPage) {
 		if err != nil {
@@ -261,8 +272,8 @@ func (s *Store) expire(ctx context.Context, key string) error {
 	if err == nil {
 		s.release(st)
 	}
-	held, isRejected := errors.AsType[*gateway.Rejection](err)
-	if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, ErrGone) || isRejected && held.Reason == gateway.ReasonHeld {
+	rejection, isRejected := errors.AsType[*gateway.Rejection](err)
+	if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, ErrGone) || isRejected && rejection.Reason == gateway.ReasonHeld {
 		return nil
 	}
 	return err

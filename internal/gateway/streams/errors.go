@@ -7,8 +7,8 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// ErrGone says that a stream was deleted while it had forks, or that an offset is one of a stream that no longer exists. Other refusals are a
-// [gateway.Rejection], or [gateway.ErrNotFound].
+// ErrGone says that a stream was deleted while it had forks, or that an offset is one of a stream that no longer
+// exists. Other refusals are a [gateway.Rejection], or [gateway.ErrNotFound].
 var ErrGone = errors.New("streams: gone")
 
 // errReplaced says that the stored state may differ from the one in memory, which is therefore read again.

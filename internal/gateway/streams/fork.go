@@ -11,8 +11,9 @@ import (
 // maxChain is how many logs the data of a fork may be in. Each read of the beginning reads them one after another.
 const maxChain = 64
 
-// fork completes the description of a fork, and its lifetime. It returns the part of the source's next append that the fork has too, or nil.
-// The caller holds the lock of the source, so the source can't be deleted before the fork is stored.
+// fork completes the description of a fork, and its lifetime. It returns the part of the source's next append that
+// the fork has too, or nil. The caller holds the lock of the source, so the source can't be deleted before the fork
+// is stored.
 func (s *Store) fork(ctx context.Context, d *description, life *lifetime, c Creation) (*payload, error) {
 	st, err := s.open(ctx, keyOf(d.owner(), c.Fork))
 	switch {
@@ -36,18 +37,21 @@ func (s *Store) fork(ctx context.Context, d *description, life *lifetime, c Crea
 	case len(of.Chain) >= maxChain:
 		return nil, full("a fork of a fork may be %d levels deep", maxChain)
 	}
+	// The fork gets the logs that its source consists of, each up to the place of the fork. Logs after that place
+	// don't matter to it.
 	d.Tag, d.Base, d.Source = of.Tag, at, &source{Path: c.Fork, At: at, Sub: c.ForkSub}
 	for _, g := range append(slices.Clone(of.Chain), segment{of.ID, of.Base, tail}) {
-		if g.First < at || len(d.Chain) == 0 {
-			d.Chain = append(d.Chain, segment{g.Log, g.First, min(g.Last, at)})
+		if g.Start < at || len(d.Chain) == 0 {
+			d.Chain = append(d.Chain, segment{g.Log, g.Start, min(g.End, at)})
 		}
 	}
 	// The source's own log is last even if the fork has none of it, because the fork is counted there.
 	if last := &d.Chain[len(d.Chain)-1]; last.Log != of.ID {
 		d.Chain = append(d.Chain, segment{of.ID, at, at})
 	}
+	// Without a requested lifetime, a fork must not outlive what its source was allowed to.
 	if !life.HasTTL && life.ExpiresAt == "" && (of.HasTTL || of.ExpiresAt != "") {
-		*life, d.Inherited = lifetime{of.TTL, of.HasTTL, of.ExpiresAt}, true
+		*life, d.HasSourceLifetime = lifetime{of.TTL, of.HasTTL, of.ExpiresAt}, true
 	}
 	if c.ForkSub == 0 {
 		return nil, nil
@@ -85,7 +89,8 @@ func (d *description) sourceKey() string {
 	return keyOf(d.owner(), d.Source.Path)
 }
 
-// collectAll deletes the source of a deleted fork, if it was deleted before and the fork was the last one, and then the source of that.
+// collectAll deletes the source of a deleted fork, if it was deleted before and the fork was the last one, and then
+// the source of that.
 func (s *Store) collectAll(ctx context.Context, key string) error {
 	for key != "" {
 		d, err := s.collect(ctx, key)
@@ -97,7 +102,8 @@ func (s *Store) collectAll(ctx context.Context, key string) error {
 	return nil
 }
 
-// collect removes a deleted stream that has no forks any more, and returns what it was. It returns nil if there is nothing to remove.
+// collect removes a deleted stream that has no forks any more, and returns what it was. It returns nil if it has
+// removed nothing.
 func (s *Store) collect(ctx context.Context, key string) (*description, error) {
 	unlock, err := s.locks.Lock(ctx, key)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// The kinds of records. Their data is a JSON array of the values, a JSON string of the text, or one of the bytes in base64.
+// The kinds of records. Their data is a JSON array of the values, a JSON string of the text, or one of the bytes in
+// base64.
 const (
 	recordJSON  = "stream.json"
 	recordText  = "stream.text"
@@ -31,6 +32,7 @@ func mediaType(contentType string) string {
 
 // values returns the JSON values of a body: the elements of an array, one level deep, or the body itself.
 func values(body []byte) ([]json.RawMessage, error) {
+	// Invalid UTF-8 within a string would be replaced in the responses, so it is refused like other faults.
 	if !json.Valid(body) || !utf8.Valid(body) {
 		return nil, invalid("the body is not valid JSON, which a stream of %s consists of", typeJSON)
 	}
@@ -51,7 +53,8 @@ type payload struct {
 	data json.RawMessage
 }
 
-// newPayload returns the payload for a body. It returns nil if there is nothing to append: a body without bytes, or an array without elements.
+// newPayload returns the payload for a body. It returns nil for a body that appends nothing: one without bytes, or an
+// array without elements.
 func newPayload(contentType string, body []byte) (*payload, error) {
 	switch {
 	case len(body) == 0:
@@ -66,7 +69,8 @@ func newPayload(contentType string, body []byte) (*payload, error) {
 	return bytesPayload(body), nil
 }
 
-// jsonPayload returns a payload of values. Only the space around their parts is removed: json.Marshal would also escape characters.
+// jsonPayload returns a payload of values. Only the space around their parts is removed: json.Marshal would also
+// escape characters.
 func jsonPayload(list []json.RawMessage) (*payload, error) {
 	var b bytes.Buffer
 	b.WriteByte('[')

@@ -16,19 +16,19 @@ func TestProducer(t *testing.T) {
 	for name, c := range map[string]struct {
 		known *producerState
 		p     Producer
-		want  Verdict
+		want  verdict
 	}{
-		"new":                         {nil, Producer{Epoch: 0, Seq: 0}, Verdict{Accepted, 0, 0}},
-		"new, with a later epoch":     {nil, Producer{Epoch: 7, Seq: 0}, Verdict{Accepted, 7, 0}},
-		"new, without its first":      {nil, Producer{Epoch: 0, Seq: 1}, Verdict{Gap, 0, 0}},
-		"next":                        {known, Producer{Epoch: 2, Seq: 6}, Verdict{Accepted, 2, 6}},
-		"last again":                  {known, Producer{Epoch: 2, Seq: 5}, Verdict{Duplicate, 2, 5}},
-		"first again":                 {known, Producer{Epoch: 2, Seq: 0}, Verdict{Duplicate, 2, 5}},
-		"one is missing":              {known, Producer{Epoch: 2, Seq: 7}, Verdict{Gap, 2, 6}},
-		"older epoch":                 {known, Producer{Epoch: 1, Seq: 9}, Verdict{StaleEpoch, 2, 5}},
-		"next epoch":                  {known, Producer{Epoch: 3, Seq: 0}, Verdict{Accepted, 3, 0}},
-		"next epoch in the middle":    {known, Producer{Epoch: 3, Seq: 1}, Verdict{InvalidEpoch, 2, 5}},
-		"much later epoch, beginning": {known, Producer{Epoch: 1 << 52, Seq: 0}, Verdict{Accepted, 1 << 52, 0}},
+		"new":                         {nil, Producer{Epoch: 0, Seq: 0}, verdict{Accepted, 0, 0}},
+		"new, with a later epoch":     {nil, Producer{Epoch: 7, Seq: 0}, verdict{Accepted, 7, 0}},
+		"new, without its first":      {nil, Producer{Epoch: 0, Seq: 1}, verdict{Gap, 0, 0}},
+		"next":                        {known, Producer{Epoch: 2, Seq: 6}, verdict{Accepted, 2, 6}},
+		"last again":                  {known, Producer{Epoch: 2, Seq: 5}, verdict{duplicate, 2, 5}},
+		"first again":                 {known, Producer{Epoch: 2, Seq: 0}, verdict{duplicate, 2, 5}},
+		"one is missing":              {known, Producer{Epoch: 2, Seq: 7}, verdict{Gap, 2, 6}},
+		"older epoch":                 {known, Producer{Epoch: 1, Seq: 9}, verdict{StaleEpoch, 2, 5}},
+		"next epoch":                  {known, Producer{Epoch: 3, Seq: 0}, verdict{Accepted, 3, 0}},
+		"next epoch in the middle":    {known, Producer{Epoch: 3, Seq: 1}, verdict{InvalidEpoch, 2, 5}},
+		"much later epoch, beginning": {known, Producer{Epoch: 1 << 52, Seq: 0}, verdict{Accepted, 1 << 52, 0}},
 	} {
 		if got := c.p.judge(c.known); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

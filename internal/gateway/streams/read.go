@@ -16,12 +16,15 @@ import (
 type About struct {
 	ID          string
 	ContentType string
-	TTL         int64 // seconds, if HasTTL is true
-	HasTTL      bool
-	ExpiresAt   string
-	Tail        int64  // position after the last append
-	Tag         string // the same for all offsets of the stream
-	IsClosed    bool
+	// Seconds, if HasTTL is true.
+	TTL       int64
+	HasTTL    bool
+	ExpiresAt string
+	// Position after the last append.
+	Tail int64
+	// The same for all offsets of the stream.
+	Tag      string
+	IsClosed bool
 }
 
 // describe returns the properties of the stream now.
@@ -42,7 +45,9 @@ type Reader struct {
 	isUse bool
 }
 
-// Open returns a reader of a stream. isUse says that the stream is read, which extends a sliding lifetime, and not only looked at.
+// Open fails like a read would, so that a request gets its status before any data. The reader is for one request: after a change of
+// access it isn't asked again, because a stream has one user only, whose credentials end the request. Open returns a reader of a stream. isUse says that the stream is read, which extends a sliding lifetime, and not
+// only looked at.
 func (s *Store) Open(ctx context.Context, p gateway.Principal, path string, isUse bool) (*Reader, error) {
 	if err := isOpenTo(p, gateway.ActionRead); err != nil {
 		return nil, err
@@ -65,13 +70,14 @@ func (r *Reader) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The renewal comes before any data is sent: a client that gets data can rely on the lifetime.
 	if r.isUse {
 		if err := r.store.renew(ctx, st); err != nil {
 			r.store.release(st)
 			return err
 		}
 		st.mu.Lock()
-		st.live++
+		st.readers++
 		st.mu.Unlock()
 	}
 	r.state = st
@@ -82,12 +88,12 @@ func (r *Reader) load(ctx context.Context) error {
 func (r *Reader) Close() {
 	if r.isUse {
 		r.state.mu.Lock()
-		r.state.live--
-		r.state.until = max(r.state.until, renewed(&r.state.about, time.Now()))
-		isUnsaved := r.state.until > r.state.about.Deadline && r.state.err == nil
+		r.state.readers--
+		r.state.promise = max(r.state.promise, renewed(&r.state.about, time.Now()))
+		isUnsaved := r.state.promise > r.state.about.Deadline && r.state.err == nil
 		r.state.mu.Unlock()
 		if isUnsaved {
-			r.store.offer(r.store.used, r.key)
+			r.store.offer(r.store.renewals, r.key)
 		}
 	}
 	r.store.release(r.state)
@@ -103,15 +109,17 @@ func (r *Reader) Changed() <-chan struct{} {
 	return r.state.changed
 }
 
-// Append is one append as readers get it.
-type Append struct {
-	Data []byte // the bytes, or the values without brackets around them
-	At   int64  // the position after it
+// entry is one append as readers get it.
+type entry struct {
+	// The bytes, or the values without brackets around them.
+	Data []byte
+	// The position after it.
+	At int64
 }
 
-// Read returns the appends after a position, about limit bytes of them, and the stream as of the same moment. After the last append it returns
-// none. Fewer than all mean that the client has to read again.
-func (r *Reader) Read(ctx context.Context, after int64, limit int) (list []Append, about About, err error) {
+// Read returns the appends after a position, about limit bytes of them, and the stream as of the same moment. After
+// the last append it returns none. Fewer than all mean that the client has to read again.
+func (r *Reader) Read(ctx context.Context, after int64, limit int) (list []entry, about About, err error) {
 	for {
 		r.state.mu.Lock()
 		err, d := r.state.err, r.state.about
@@ -131,6 +139,8 @@ func (r *Reader) Read(ctx context.Context, after int64, limit int) (list []Appen
 		case d.IsDeleted:
 			return nil, about, ErrGone
 		}
+		// The end is taken before the records are read. What is appended meanwhile is left for the next call, so the
+		// two fit together.
 		about = r.state.describe()
 		records, _, err := r.store.readRecords(ctx, &d, after, about.Tail, limit)
 		if err != nil {
@@ -141,7 +151,7 @@ func (r *Reader) Read(ctx context.Context, after int64, limit int) (list []Appen
 			if err != nil {
 				return nil, about, err
 			}
-			list = append(list, Append{data, records[i].at})
+			list = append(list, entry{data, records[i].at})
 		}
 		return list, about, nil
 	}
@@ -153,18 +163,21 @@ type record struct {
 	at int64
 }
 
-// readRecords reads the records after a position and up to another one, from the logs that they are in. hasMore says that the limit was reached.
+// readRecords reads the records after a position and up to another one, from the logs that they are in. hasMore says
+// that the limit was reached.
 func (s *Store) readRecords(ctx context.Context, d *description, after, upto int64, limit int) (list []record, hasMore bool, err error) {
+	// The journal's limit counts what is stored, and this one what is passed. Each read returns at least one record,
+	// so every call progresses.
 	for _, g := range append(d.Chain[:len(d.Chain):len(d.Chain)], segment{d.ID, d.Base, upto}) {
-		last := min(g.Last, upto)
+		last := min(g.End, upto)
 		for after < last {
-			r, err := s.journal.Read(ctx, g.Log, after-g.First, limit)
+			r, err := s.journal.Read(ctx, g.Log, after-g.Start, limit)
 			if err != nil {
 				return nil, false, gateway.JournalError("read stream", err)
 			}
 			begin := after
 			for i := range r.Events {
-				at := g.First + r.Events[i].Seq
+				at := g.Start + r.Events[i].Seq
 				if at > last {
 					break
 				}
@@ -199,25 +212,26 @@ func renewed(d *description, at time.Time) int64 {
 	return at.UnixMilli() + d.TTL*1000
 }
 
-// renew extends the sliding lifetime of a stream. It writes only when what is stored would end before. The caller holds the lock of the stream.
+// renew extends the sliding lifetime of a stream. It writes only when what is stored would end before. The caller
+// holds the lock of the stream.
 func (s *Store) renew(ctx context.Context, st *state) error {
 	about := st.about
-	until := renewed(&about, time.Now())
-	if until > about.Deadline {
-		about.Deadline = lease(until, about.TTL)
+	deadline := renewed(&about, time.Now())
+	if deadline > about.Deadline {
+		about.Deadline = lease(deadline, about.TTL)
 		if err := s.commit(ctx, st, change{about: &about}); err != nil {
 			return err
 		}
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.until = max(st.until, until)
+	st.promise = max(st.promise, deadline)
 	return nil
 }
 
 // readProducers reads the producers of a stream. Their keys are digests, so the values have their names.
 func (s *Store) readProducers(ctx context.Context, log string) (map[string]producerState, error) {
-	known := map[string]producerState{}
+	producers := map[string]producerState{}
 	for kv, err := range journal.EachKey(ctx, s.journal.KeysAfter, producerKeys+log+"/", "", keyPage) {
 		if err != nil {
 			return nil, gateway.JournalError("read producers", err)
@@ -226,9 +240,9 @@ func (s *Store) readProducers(ctx context.Context, log string) (map[string]produ
 		if err := json.Unmarshal(kv.Value, &v); err != nil {
 			return nil, fmt.Errorf("streams: producer: %w", err)
 		}
-		known[v.ID] = v.producerState
+		producers[v.ID] = v.producerState
 	}
-	return known, nil
+	return producers, nil
 }
 
 // storedProducer is the value of a producer's key.

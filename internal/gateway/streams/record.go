@@ -17,7 +17,8 @@ import (
 // Prefix is the prefix of the keys that describe streams. Their values name the user to whom a stream belongs.
 const Prefix = "stream/at/"
 
-// The prefixes of the other keys. They contain the id of a stream's log, which owns them, so that they are deleted with it.
+// The prefixes of the other keys. They contain the id of a stream's log, which owns them, so that they are deleted
+// with it.
 const (
 	producerKeys = "stream/producer/"
 	forkKeys     = "stream/fork/"
@@ -25,49 +26,62 @@ const (
 
 // description is the value of a stream's key.
 type description struct {
-	ID      string `json:"id"` // of its log in the journal
+	// Of its log in the journal.
+	ID      string `json:"id"`
 	Tenant  string `json:"tenant,omitempty"`
 	Subject string `json:"subject"`
 	Path    string `json:"path"`
 
 	ContentType string `json:"type"`
-	Created     int64  `json:"created"`       // epoch milliseconds
-	Tag         string `json:"tag"`           // part of its offsets; a fork has that of its source
-	TTL         int64  `json:"ttl,omitempty"` // seconds; see HasTTL
-	HasTTL      bool   `json:"sliding,omitempty"`
-	ExpiresAt   string `json:"expires,omitempty"` // as the client wrote it, RFC 3339
-	// Inherited says that a fork has the lifetime of its source, because its creator named none.
-	Inherited bool `json:"inherited,omitempty"`
-	// Deadline is when the stream expires, epoch milliseconds; 0 means never. With a sliding lifetime it may be later than what clients were
-	// promised, and never earlier: see lease.
+	// Epoch milliseconds.
+	Created int64 `json:"created"`
+	// Part of its offsets; a fork has that of its source.
+	Tag string `json:"tag"`
+	// Seconds; see HasTTL.
+	TTL    int64 `json:"ttl,omitempty"`
+	HasTTL bool  `json:"sliding,omitempty"`
+	// As the client wrote it, RFC 3339.
+	ExpiresAt string `json:"expires,omitempty"`
+	// HasSourceLifetime says that a fork has the lifetime of its source, because its creator named none.
+	HasSourceLifetime bool `json:"inherited,omitempty"`
+	// Deadline is when the stream expires, epoch milliseconds; 0 means never. With a sliding lifetime it may be later
+	// than what clients were promised, and never earlier: see lease.
 	Deadline int64 `json:"deadline,omitempty"`
 
-	IsClosed bool      `json:"closed,omitempty"`
-	ClosedBy *Producer `json:"closedBy,omitempty"` // the append of a producer that closed it
-	LastSeq  string    `json:"seq,omitempty"`      // the last Stream-Seq
+	IsClosed bool `json:"closed,omitempty"`
+	// The append of a producer that closed it.
+	ClosedBy *Producer `json:"closedBy,omitempty"`
+	// The last Stream-Seq.
+	LastSeq string `json:"seq,omitempty"`
 	// IsDeleted says that the stream was deleted, and that forks still need its data.
 	IsDeleted bool `json:"deleted,omitempty"`
 
-	Base   int64     `json:"base,omitempty"`   // the position up to which the data is that of the sources
-	Source *source   `json:"source,omitempty"` // nil unless it is a fork
-	Chain  []segment `json:"chain,omitempty"`  // where the data up to Base is
+	// The position up to which the data is that of the sources.
+	Base int64 `json:"base,omitempty"`
+	// Nil unless it is a fork.
+	Source *source `json:"source,omitempty"`
+	// The logs with the data up to Base.
+	Chain []segment `json:"chain,omitempty"`
 }
 
 // source says from what a fork was made.
 type source struct {
 	Path string `json:"path"`
-	At   int64  `json:"at"`            // position
-	Sub  int64  `json:"sub,omitempty"` // values or bytes of the append after it
+	// Position.
+	At int64 `json:"at"`
+	// Values or bytes of the append after it.
+	Sub int64 `json:"sub,omitempty"`
 }
 
-// segment is a part of a stream that is in the log of another one: the positions above First up to Last. The seq of a position is the position
-// minus First.
+// segment is a part of a stream that is in the log of another one: the positions above Start up to End. The seq of a
+// position is the position minus Start.
 type segment struct {
-	Log         string `json:"log"`
-	First, Last int64
+	Log        string `json:"log"`
+	Start, End int64
 }
 
-// digest returns a name of fixed length for a list of texts. Keys contain digests, because paths may be longer than a key.
+// digest returns a name of fixed length for a list of texts. Keys contain digests, because paths may be longer than a
+// key.
 func digest(texts ...string) string {
 	h := sha256.New()
 	for _, t := range texts {
@@ -116,14 +130,17 @@ func (d *description) isExpired(at time.Time) bool {
 
 // lifetime is the time that a stream exists.
 type lifetime struct {
-	TTL       int64 // seconds after the last read or write
-	HasTTL    bool
-	ExpiresAt string // RFC 3339
+	// Seconds after the last read or write.
+	TTL    int64
+	HasTTL bool
+	// RFC 3339.
+	ExpiresAt string
 }
 
 // maxTTL is a century in seconds. Longer lifetimes would overflow, and mean the same as none.
 const maxTTL = 100 * 365 * 24 * 3600
 
+// deadline checks the lifetime that a client wants. A deadline in the past is valid: such a stream expires at once.
 // deadline returns when a stream with the lifetime expires that was used at a time, or 0.
 func (l *lifetime) deadline(at time.Time) (int64, error) {
 	switch {
@@ -143,6 +160,7 @@ func (l *lifetime) deadline(at time.Time) (int64, error) {
 	return t.UnixMilli(), nil
 }
 
-// lease returns the deadline to store for a stream with a sliding lifetime whose deadline is now until. It is later by a tenth of the lifetime,
-// so that reads need not write for each of their renewals. After a restart the stream may therefore live that much longer, and never shorter.
-func lease(until, ttl int64) int64 { return until + ttl*1000/10 }
+// lease returns the deadline to store for a stream with a sliding lifetime, from the deadline that clients are
+// promised. It is later by a tenth of the lifetime, so that reads need not write for each of their renewals. After a
+// restart the stream may therefore live that much longer, and never shorter.
+func lease(deadline, ttl int64) int64 { return deadline + ttl*1000/10 }

@@ -19,12 +19,13 @@ import (
 )
 
 const (
-	// maxIdle is how many streams stay in memory that nobody uses. Each takes about a kilobyte, and saves the next request two reads.
+	// maxIdle is how many unused streams stay in memory. Each takes about a kilobyte, and saves the next request two
+	// reads.
 	maxIdle = 1024
-	// MaxStreams is how many streams a user may have.
-	MaxStreams = 10_000
-	// MaxPath is the length of the longest path, in bytes.
-	MaxPath = 1024
+	// maxStreams is how many streams a user may have.
+	maxStreams = 10_000
+	// maxPath is the length of the longest path, in bytes.
+	maxPath = 1024
 	// MaxAppend is the size of the largest append, in bytes. It is held in memory while it is written.
 	MaxAppend = 16 << 20
 )
@@ -45,51 +46,65 @@ type Store struct {
 	journal logs
 	gw      *gateway.Gateway
 	log     *slog.Logger
-	locks   keylock.Locks // by key of a stream, and by owner: held while it is loaded or changed
-	grown   chan string   // ids of logs to compact
-	orphans chan string   // keys of streams whose fork has expired
-	used    chan string   // keys of streams whose lifetime begins again
+	// By key of a stream, and by owner: held while it is loaded or changed.
+	locks keylock.Locks
+	// Ids of logs to compact.
+	compactions chan string
+	// Keys of streams whose fork has expired.
+	orphans chan string
+	// Keys of streams whose lifetime begins again.
+	renewals chan string
 
-	mu     sync.Mutex
-	loaded map[string]*state     // by key
-	counts map[quota.Account]int // streams of the users whose streams were counted
+	mu sync.Mutex
+	// By key.
+	loaded map[string]*state
+	// Streams of the users whose streams were counted.
+	counts map[quota.Account]int
 
 	// Of subscriptions. The maps are protected by mu, as is key.
-	alarms           alarms
-	touched          map[touch]bool // streams that have grown since Run looked
-	kicked           chan struct{}  // capacity 1
-	key              *signingKey    // nil until it is needed
+	alarms alarms
+	// Streams that have grown since Run looked.
+	growth map[touch]bool
+	// Capacity 1.
+	kicked chan struct{}
+	// Nil until it is needed.
+	key              *signingKey
 	public, loopback *http.Client
-	slots            chan struct{} // one for each webhook that is being sent
-	deliveries       sync.WaitGroup
+	// One for each webhook that is being sent.
+	slots      chan struct{}
+	deliveries sync.WaitGroup
 }
 
 // New returns a store of the streams in a journal. It doesn't access the journal yet.
 func New(gw *gateway.Gateway, j logs, log *slog.Logger) *Store {
 	return &Store{
-		journal: j, gw: gw, log: log, grown: make(chan string, 256), orphans: make(chan string, 256), used: make(chan string, 256), loaded: map[string]*state{}, counts: map[quota.Account]int{},
-		alarms: alarms{}, touched: map[touch]bool{}, kicked: make(chan struct{}, 1), slots: make(chan struct{}, deliveryLimit),
+		journal: j, gw: gw, log: log, compactions: make(chan string, 256), orphans: make(chan string, 256), renewals: make(chan string, 256), loaded: map[string]*state{}, counts: map[quota.Account]int{},
+		alarms: alarms{}, growth: map[touch]bool{}, kicked: make(chan struct{}, 1), slots: make(chan struct{}, deliveryLimit),
 		public: outbound.New(outbound.Options{}), loopback: outbound.New(outbound.Options{AllowPrivate: true}),
 	}
 }
 
 // state is a stream in memory. Only the holder of its lock in Store.locks changes it.
 type state struct {
-	users int // of a loaded state; protected by Store.mu
+	// Of a loaded state; protected by Store.mu.
+	users int
 
-	mu      sync.Mutex
-	about   description
-	head    int64 // seq of the last event of its own log
+	mu    sync.Mutex
+	about description
+	// Seq of the last event of the log.
+	head    int64
 	changed chan struct{}
-	// until is the deadline that clients were promised, epoch milliseconds; about.Deadline is what is stored.
-	until int64
-	// live counts the readers. A stream that is read doesn't expire.
-	live int
+	// promise is the deadline that clients were promised, epoch milliseconds; about.Deadline is what is stored.
+	promise int64
+	// readers counts those that follow the stream. A stream that is read doesn't expire.
+	readers int
 	// err is why the state can't be used any more: errReplaced, ErrGone or gateway.ErrNotFound.
 	err error
 
-	producers map[string]producerState // nil until a producer appends
-	unmerged  int                      // events since the log was compacted
+	// Nil until a producer appends.
+	producers map[string]producerState
+	// Events since the log was compacted.
+	unmerged int
 }
 
 // load returns a stream, which the caller releases. The caller holds the stream's lock.
@@ -101,6 +116,7 @@ func (s *Store) load(ctx context.Context, key string) (*state, error) {
 	if err != nil {
 		return nil, gateway.JournalError("look up stream", err)
 	}
+	// The head is that of the journal, which after a restore is above the last event.
 	st := &state{changed: make(chan struct{}), users: 1}
 	if err := json.Unmarshal(value, &st.about); err != nil {
 		return nil, fmt.Errorf("streams: description: %w", err)
@@ -109,8 +125,8 @@ func (s *Store) load(ctx context.Context, key string) (*state, error) {
 	if err != nil {
 		return nil, gateway.JournalError("look up stream", err)
 	}
-	st.head, st.until = summary.Head, st.about.Deadline
-	s.keep(key, st)
+	st.head, st.promise = summary.Head, st.about.Deadline
+	s.cache(key, st)
 	return st, nil
 }
 
@@ -125,8 +141,8 @@ func (s *Store) use(key string) *state {
 	return st
 }
 
-// keep adds a stream to those in memory, and removes others that nobody uses if there are too many.
-func (s *Store) keep(key string, st *state) {
+// cache adds a stream to those in memory, and removes unused ones if there are too many.
+func (s *Store) cache(key string, st *state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loaded[key] = st
@@ -192,7 +208,7 @@ func (s *Store) open(ctx context.Context, key string) (*state, error) {
 func (st *state) isExpired(at time.Time) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.until != 0 && at.UnixMilli() >= st.until && (st.live == 0 || !st.about.HasTTL)
+	return st.promise != 0 && at.UnixMilli() >= st.promise && (st.readers == 0 || !st.about.HasTTL)
 }
 
 // tail returns the position after the last event. The caller holds mu, or the lock of the stream.
@@ -200,13 +216,15 @@ func (st *state) tail() int64 { return st.about.Base + st.head }
 
 // change is what a commit writes.
 type change struct {
-	about    *description // nil if it stays as it is
+	// Nil if it stays as it is.
+	about    *description
 	payloads []*payload
 	keys     []journal.KeyValue
 }
 
-// commit writes a change of a stream in one commit, and then wakes the readers. The caller holds the lock of the stream. If the result of the
-// commit is unknown, the state is dropped, so that the next request reads what is stored.
+// commit writes a change of a stream in one commit, and then wakes the readers. The caller holds the lock of the
+// stream. If the result of the commit is unknown, the state is dropped, so that the next request reads what is
+// stored.
 func (s *Store) commit(ctx context.Context, st *state, c change) error {
 	b := journal.Batch{Conversation: st.about.ID, Expected: st.head, Keys: c.keys, Events: events(st.head, c.payloads)}
 	if c.about != nil {
@@ -216,6 +234,7 @@ func (s *Store) commit(ctx context.Context, st *state, c change) error {
 		}
 		b.Keys = append(b.Keys, entry)
 	}
+	// A full disk is the only failure after which the stream is certainly as it was.
 	if err := s.journal.Append(ctx, b); err != nil {
 		switch {
 		case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted):
@@ -225,6 +244,7 @@ func (s *Store) commit(ctx context.Context, st *state, c change) error {
 		}
 		return gateway.JournalError("write stream", err)
 	}
+	// Readers get the data, the description and a close at the same moment, as they were committed.
 	st.mu.Lock()
 	if c.about != nil {
 		st.about = *c.about
@@ -242,17 +262,17 @@ func (s *Store) commit(ctx context.Context, st *state, c change) error {
 		s.appended(st.about.owner(), st.about.Path)
 	}
 	if isGrown {
-		s.offer(s.grown, st.about.ID)
+		s.offer(s.compactions, st.about.ID)
 	}
 	return nil
 }
 
 // events returns the events of payloads that follow a seq.
 func events(after int64, payloads []*payload) (list []event.Event) {
-	now := time.Now().UnixMilli()
+	at := time.Now().UnixMilli()
 	for i, p := range payloads {
 		list = append(list, event.Event{
-			Seq: after + int64(i) + 1, At: now, Type: event.Record, Body: &event.Body{RecordKind: p.kind, Data: p.data},
+			Seq: after + int64(i) + 1, At: at, Type: event.Record, Body: &event.Body{RecordKind: p.kind, Data: p.data},
 		})
 	}
 	return list

@@ -229,7 +229,7 @@ func (o *opened) Audit(t *testing.T, actions ...string) error {
 	return nil
 }
 
-// Each user has streams of its own, and all of them are erased with the user.
+// Each user has separate streams, and all of them are erased with the user.
 func TestErase(t *testing.T) {
 	j := memory.New()
 	o := open(t, j, quota.Limits{})
@@ -298,7 +298,7 @@ func TestLimits(t *testing.T) {
 	if _, _, err := o.Create(t.Context(), gateway.Principal{Turn: "x"}, "a", Creation{}); !errors.Is(err, gateway.ErrForbidden) {
 		t.Errorf("with a turn's token: %v", err)
 	}
-	for _, path := range []string{"", strings.Repeat("x", MaxPath+1), "a\nb", "a\xffb"} {
+	for _, path := range []string{"", strings.Repeat("x", maxPath+1), "a\nb", "a\xffb"} {
 		if _, _, err := o.Create(t.Context(), alice, path, Creation{}); !isRejected(err, gateway.ReasonInvalid) {
 			t.Errorf("path %q: %v", path, err)
 		}
@@ -369,7 +369,7 @@ func TestExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.state.mu.Lock()
-	r.state.until = 1 // long ago
+	r.state.promise = 1 // long ago
 	r.state.mu.Unlock()
 	if _, _, err := r.Read(t.Context(), 0, 1); err != nil {
 		t.Errorf("a stream expires while it is read: %v", err)
@@ -396,7 +396,7 @@ func TestUnknownCommits(t *testing.T) {
 			if errors.Is(err, gateway.ErrUnavailable) {
 				continue
 			}
-			if err != nil || added.Outcome != Accepted && (added.Outcome != Duplicate || attempt == 0) {
+			if err != nil || added.Outcome != Accepted && (added.Outcome != duplicate || attempt == 0) {
 				t.Fatalf("append %d, attempt %d: %+v, %v", i, attempt, added, err)
 			}
 			break
@@ -480,7 +480,7 @@ func TestRestart(t *testing.T) {
 	}
 	last := int64(compactAfter + 9)
 	again := Addition{ContentType: "text/plain", Body: []byte("x"), Producer: &Producer{ID: "p", Epoch: 4, Seq: last}}
-	if added, err := o.Append(t.Context(), alice, "a", again); err != nil || added.Verdict != (Verdict{Duplicate, 4, last}) {
+	if added, err := o.Append(t.Context(), alice, "a", again); err != nil || added.verdict != (verdict{duplicate, 4, last}) {
 		t.Errorf("the producer is forgotten: %+v, %v", added, err)
 	}
 	if _, err := o.Append(t.Context(), alice, "a", Addition{ContentType: "text/plain", Body: []byte("x"), Seq: "000001"}); !isRejected(err, gateway.ReasonConflict) {

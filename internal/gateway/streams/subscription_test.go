@@ -69,7 +69,7 @@ func TestWebhook(t *testing.T) {
 	if _, isCreated, err := o.Subscribe(t.Context(), admin, "s", plan, "http://gateway/"); err != nil || isCreated {
 		t.Fatal(isCreated, err)
 	}
-	if _, _, err := o.Subscribe(t.Context(), admin, "s", Plan{Type: typeWebhook, Pattern: "*", URL: url}, ""); code(err) != CodeExists {
+	if _, _, err := o.Subscribe(t.Context(), admin, "s", Plan{Type: typeWebhook, Pattern: "*", URL: url}, ""); code(err) != codeExists {
 		t.Error(err)
 	}
 	answers <- "fail"
@@ -104,8 +104,8 @@ func TestWebhook(t *testing.T) {
 		want   string
 	}{
 		"another token":      {"x." + second.CallbackToken, func(*Report) {}, CodeInvalidToken},
-		"another wake":       {second.CallbackToken, func(r *Report) { r.Wake = "w" }, CodeFenced},
-		"another generation": {second.CallbackToken, func(r *Report) { r.Generation++ }, CodeFenced},
+		"another wake":       {second.CallbackToken, func(r *Report) { r.Wake = "w" }, codeFenced},
+		"another generation": {second.CallbackToken, func(r *Report) { r.Generation++ }, codeFenced},
 		"beyond the end":     {second.CallbackToken, func(r *Report) { r.Acks = []Ack{{"events/new", 3}} }, CodeOffset},
 		"another stream":     {second.CallbackToken, func(r *Report) { r.Acks = []Ack{{"x", 0}} }, CodeOffset},
 	} {
@@ -127,7 +127,7 @@ func TestWebhook(t *testing.T) {
 		sub, err := o.Subscription(t.Context(), admin, "s")
 		return err == nil && sub.Links[0].Acked == sub.Links[0].Tail
 	})
-	if _, err := o.Report(t.Context(), second.CallbackToken, "s", report); code(err) != CodeFenced {
+	if _, err := o.Report(t.Context(), second.CallbackToken, "s", report); code(err) != codeFenced {
 		t.Errorf("an old wake: %v", err)
 	}
 	if err := o.Unsubscribe(t.Context(), admin, "s"); err != nil {
@@ -171,7 +171,7 @@ func TestLease(t *testing.T) {
 	if _, _, err := o.Subscribe(t.Context(), alice, "s", Plan{Type: typePull, Streams: []string{"a", "b"}, Wake: "wake", LeaseMillis: minLease.Milliseconds()}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Claim(t.Context(), alice, "s", "first"); code(err) != CodeNothing {
+	if _, err := o.Claim(t.Context(), alice, "s", "first"); code(err) != codeNothing {
 		t.Errorf("nothing is there: %v", err)
 	}
 	o.put(alice, "a", Creation{Body: []byte("x")})
@@ -183,7 +183,7 @@ func TestLease(t *testing.T) {
 	var second Wake
 	waitFor(t, func() bool {
 		second, err = o.Claim(t.Context(), alice, "s", "second")
-		if err != nil && code(err) != CodeClaimed {
+		if err != nil && code(err) != codeClaimed {
 			t.Fatal(err)
 		}
 		return err == nil
@@ -192,7 +192,7 @@ func TestLease(t *testing.T) {
 		_, err := o.Report(t.Context(), w.Token, "s", Report{Wake: w.ID, Generation: w.Generation, Acks: []Ack{{"a", 1}}, IsDone: done, IsRelease: release})
 		return err
 	}
-	if err := report(first, true, false); code(err) != CodeFenced || second.Generation <= first.Generation {
+	if err := report(first, true, false); code(err) != codeFenced || second.Generation <= first.Generation {
 		t.Errorf("the first worker: %v, generation %d after %d", err, second.Generation, first.Generation)
 	}
 	if err := report(second, true, false); err != nil {

@@ -1,12 +1,10 @@
-// Wakes: how a subscription's worker gets to know of new data, has it for itself for a while, and says what it has processed.
+// Wakes: how a subscription's worker gets to know of new data, has it for itself for a while, and says what it has
+// processed.
 
 package streams
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +21,7 @@ type Wake struct {
 	ID          string
 	Generation  int64
 	Token       string
-	Links       []LinkState
+	Links       []linkState
 	LeaseMillis int64
 }
 
@@ -44,7 +42,7 @@ type Ack struct {
 }
 
 // pending returns the first stream with data that isn't processed, or "".
-func pending(links []LinkState) string {
+func pending(links []linkState) string {
 	for _, l := range links {
 		if l.IsPending {
 			return l.Path
@@ -53,7 +51,8 @@ func pending(links []LinkState) string {
 	return ""
 }
 
-// wakeUp begins a wake if there is something to process and no wake has begun. It returns whether it did. The caller stores the subscription.
+// wakeUp begins a wake if there is something to process and no wake has begun. It returns whether it did. The caller
+// stores the subscription.
 func (s *Store) wakeUp(ctx context.Context, sub *subscription) (bool, error) {
 	if sub.Wake != "" || sub.Holder != "" {
 		return false, nil
@@ -66,6 +65,7 @@ func (s *Store) wakeUp(ctx context.Context, sub *subscription) (bool, error) {
 	if path == "" {
 		return false, nil
 	}
+	// The snapshot is what a webhook that answers "done" has processed. Data that comes later needs another wake.
 	sub.Generation++
 	sub.Wake, sub.Snapshot = "w_"+random(12), map[string]int64{}
 	for _, l := range links {
@@ -81,7 +81,8 @@ func (s *Store) wakeUp(ctx context.Context, sub *subscription) (bool, error) {
 	return true, s.announce(ctx, sub, path)
 }
 
-// announce writes the message of a wake to the stream that workers read. Without that stream, workers can claim the subscription all the same.
+// announce writes the message of a wake to the stream that workers read. Without that stream, workers can claim the
+// subscription all the same.
 func (s *Store) announce(ctx context.Context, sub *subscription, path string) error {
 	body, err := json.Marshal(map[string]any{
 		"type": "wake", "subscription_id": sub.ID, "stream": path, "generation": sub.Generation, "ts": time.Now().UnixMilli(),
@@ -117,7 +118,7 @@ func (s *Store) announce(ctx context.Context, sub *subscription, path string) er
 
 // end clears the current wake, and begins the next one if there is something to process.
 func (s *Store) end(ctx context.Context, sub *subscription) (hasNext bool, err error) {
-	sub.Wake, sub.Holder, sub.Until, sub.Retry, sub.Snapshot = "", "", 0, 0, nil
+	sub.Wake, sub.Holder, sub.LeaseEnd, sub.Retry, sub.Snapshot = "", "", 0, 0, nil
 	return s.wakeUp(ctx, sub)
 }
 
@@ -137,8 +138,9 @@ func (s *Store) Claim(ctx context.Context, p gateway.Principal, id, worker strin
 		case worker == "" || len(worker) > maxText:
 			return refuse(CodeInvalid, "a worker has a name of at most %d bytes", maxText)
 		case sub.Holder != "":
-			return &SubscriptionError{Code: CodeClaimed, Message: "another worker has the lease", Holder: sub.Holder, Generation: sub.Generation}
+			return &SubscriptionError{Code: codeClaimed, Message: "another worker has the lease", Holder: sub.Holder, Generation: sub.Generation}
 		}
+		// A worker may ask before Run has looked at the last append. The claim begins the wake then.
 		if _, err := s.wakeUp(ctx, sub); err != nil {
 			return err
 		}
@@ -147,17 +149,17 @@ func (s *Store) Claim(ctx context.Context, p gateway.Principal, id, worker strin
 			return err
 		}
 		if pending(links) == "" {
-			return refuse(CodeNothing, "nothing is to be processed")
+			return refuse(codeNothing, "nothing is to be processed")
 		}
-		sub.Holder, sub.Until = worker, time.Now().UnixMilli()+sub.Plan.LeaseMillis
+		sub.Holder, sub.LeaseEnd = worker, time.Now().UnixMilli()+sub.Plan.LeaseMillis
 		wake = Wake{sub.Wake, sub.Generation, secret.token(sub), links, sub.Plan.LeaseMillis}
 		return nil
 	})
 	return wake, err
 }
 
-// Report applies what a worker sends, and extends its lease. The token decides whose subscription it is. It returns whether another wake has
-// begun.
+// Report applies what a worker sends, and extends its lease. The token decides whose subscription it is. It returns
+// whether another wake has begun.
 func (s *Store) Report(ctx context.Context, token, id string, r Report) (hasNext bool, err error) {
 	secret, err := s.secret(ctx)
 	if err != nil {
@@ -170,7 +172,7 @@ func (s *Store) Report(ctx context.Context, token, id string, r Report) (hasNext
 	owner := quota.Account{Tenant: claims.Tenant, Subject: claims.Subject}
 	err = s.with(ctx, subscriptionKey(owner, id), func(sub *subscription) (err error) {
 		if claims.Generation != sub.Generation || r.Generation != sub.Generation || r.Wake != sub.Wake || sub.Wake == "" {
-			return refuse(CodeFenced, "another wake has begun since, or this one has ended")
+			return refuse(codeFenced, "another wake has begun since, or this one has ended")
 		}
 		if err := s.acknowledge(ctx, sub, r.Acks); err != nil {
 			return err
@@ -179,7 +181,7 @@ func (s *Store) Report(ctx context.Context, token, id string, r Report) (hasNext
 			hasNext, err = s.end(ctx, sub)
 			return err
 		}
-		sub.Until = time.Now().UnixMilli() + sub.Plan.LeaseMillis
+		sub.LeaseEnd = time.Now().UnixMilli() + sub.Plan.LeaseMillis
 		return nil
 	})
 	return hasNext, err
@@ -204,36 +206,4 @@ func (s *Store) acknowledge(ctx context.Context, sub *subscription, acks []Ack) 
 		sub.Links[a.Path].Acked = a.Position
 	}
 	return nil
-}
-
-// claims are what a worker's token says.
-type claims struct {
-	Tenant     string `json:"t,omitempty"`
-	Subject    string `json:"s,omitempty"`
-	ID         string `json:"i"`
-	Generation int64  `json:"g"`
-}
-
-// token returns a token for the current wake of a subscription.
-func (k *signingKey) token(sub *subscription) string {
-	b, _ := json.Marshal(claims{sub.Tenant, sub.Subject, sub.ID, sub.Generation}) // never fails for these types
-	body := base64.RawURLEncoding.EncodeToString(b)
-	return body + "." + k.mac(body)
-}
-
-// mac authenticates a text. Its key is derived from that of the signatures, so that neither reveals the other.
-func (k *signingKey) mac(text string) string {
-	h := hmac.New(sha256.New, k.macKey[:])
-	h.Write([]byte(text))
-	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
-}
-
-// open returns what a token says. It compares in constant time, so that no valid token can be found byte by byte.
-func (k *signingKey) open(token string) (c claims, ok bool) {
-	body, mac, _ := strings.Cut(token, ".")
-	if !hmac.Equal([]byte(mac), []byte(k.mac(body))) {
-		return c, false
-	}
-	b, err := base64.RawURLEncoding.DecodeString(body)
-	return c, err == nil && json.Unmarshal(b, &c) == nil
 }

@@ -16,7 +16,8 @@ const source = "durable-streams"
 
 // Options configure the routes.
 type Options struct {
-	// Wait is how long a long poll waits for data. It must be below the time after which proxies give up a request without an answer.
+	// Wait is how long a long poll waits for data. It must be below the time after which proxies give up a request
+	// without an answer.
 	Wait time.Duration
 	// Store has the streams that users create. If it is nil, they can't create any.
 	Store *streams.Store
@@ -28,12 +29,15 @@ type surface struct {
 	gw      *gateway.Gateway
 	viewers *server.ViewerMetrics
 	wait    time.Duration
-	store   *streams.Store // may be nil
+	// May be nil.
+	store *streams.Store
 }
 
 // Register adds the routes to a server. The paths are below that of the protocol's reference server.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	s := &surface{srv: srv, gw: gw, viewers: srv.Metrics().Viewers(source), wait: opt.Wait, store: opt.Store}
+	// Writes to a view have routes too, so that they get the protocol's refusal, and can't create a stored stream
+	// that the view would hide.
 	view := func(pattern, below string, h server.Handler) (routes []server.Route) {
 		// It also answers HEAD, whose own routes would be ambiguous next to the general path of stored streams.
 		routes = append(routes, server.Route{Method: http.MethodGet, Pattern: pattern, Handler: secured(h), Stream: true, Errors: respondError})

@@ -57,7 +57,7 @@ func TestEventLines(t *testing.T) {
 	}
 }
 
-// Requests that clients have to correct, and what nobody may do.
+// Requests that clients have to correct, and those that are never allowed.
 func TestRefusals(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	turn := h.answered(admin, "c", "one")
@@ -131,7 +131,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Users with the same path have different streams. Nobody gets those of another user.
+// Users with the same path have different streams, and get none of another user.
 func TestScope(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	text := map[string]string{"Content-Type": "text/plain"}
@@ -200,7 +200,7 @@ func TestDeletedWhileRead(t *testing.T) {
 	}
 }
 
-// Workers have tokens of their own, and errors have the protocol's codes.
+// Workers have separate tokens, and errors have the protocol's codes.
 func TestSubscriptions(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	const one = "__ds/subscriptions/s"

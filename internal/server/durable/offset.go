@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/store/feed"
 )
@@ -16,8 +17,8 @@ const (
 	offsetNow   = "now"
 )
 
-// validOffset matches the offsets of all kinds of streams: the position with a fixed width, so that offsets sort as text, and what identifies
-// the log that it is a position of.
+// validOffset matches the offsets of all kinds of streams: the position with a fixed width, so that offsets sort as
+// text, and what identifies the log that it is a position of.
 var validOffset = regexp.MustCompile(`^([0-9]{16})_([0-9a-z]+(?:_[0-9a-z]+)?)$`)
 
 // parseOffset returns the two parts of an offset. The error is for the client.
@@ -34,14 +35,15 @@ func parseOffset(offset string) (position int64, log string, err error) {
 }
 
 // formatOffset returns the offset of a position.
-func formatOffset(position int64, log string) string { return fmt.Sprintf("%016d_%s", position, log) }
+func formatOffset(position int64, log string) string { return streams.FormatOffset(position, log) }
 
-// offsetOf returns the offset for a cursor. It has the same parts in another order: cursors begin with the epoch, and would not sort.
+// offsetOf returns the offset for a cursor. It has the same parts in another order: cursors begin with the epoch, and
+// would not sort.
 func offsetOf(c feed.Cursor) string {
 	epoch, seq, _ := c.Parse()
 	log := epoch
-	if rest, ok := strings.CutPrefix(string(c), epoch+"~"); ok {
-		term, _, _ := strings.Cut(rest, ".")
+	if suffix, ok := strings.CutPrefix(string(c), epoch+"~"); ok {
+		term, _, _ := strings.Cut(suffix, ".")
 		log += "_" + term
 	}
 	return formatOffset(seq, log)

@@ -24,10 +24,11 @@ const (
 
 // query are the parameters of a read.
 type query struct {
-	offset, live, cursor string
+	offset, mode, cursor string
 }
 
-// parseQuery checks the parameters. They are the same for all streams, so they are checked before a stream is looked up.
+// parseQuery checks the parameters. They are the same for all streams, so they are checked before a stream is looked
+// up.
 func parseQuery(values url.Values) (q query, err error) {
 	offsets, hasOffset := values["offset"]
 	q = query{offsetStart, values.Get("live"), values.Get("cursor")}
@@ -36,11 +37,11 @@ func parseQuery(values url.Values) (q query, err error) {
 		return q, server.Invalid("the offset is given %d times; send one", len(offsets))
 	case hasOffset:
 		q.offset = offsets[0]
-	case q.live != "":
+	case q.mode != "":
 		return q, server.Invalid("live reads need an offset; begin with offset=-1 or offset=now")
 	}
-	if q.live != "" && q.live != livePoll && q.live != liveSSE {
-		return q, server.Invalid("live=%.64q is unknown; use %s or %s", q.live, livePoll, liveSSE)
+	if q.mode != "" && q.mode != livePoll && q.mode != liveSSE {
+		return q, server.Invalid("live=%.64q is unknown; use %s or %s", q.mode, livePoll, liveSSE)
 	}
 	if q.offset != offsetStart && q.offset != offsetNow {
 		_, _, err = parseOffset(q.offset)
@@ -48,8 +49,8 @@ func parseQuery(values url.Values) (q query, err error) {
 	return q, err
 }
 
-// reading is one request that reads a stream.
-type reading struct {
+// readRequest is one request that reads a stream.
+type readRequest struct {
 	*surface
 	w http.ResponseWriter
 	r *http.Request
@@ -59,8 +60,8 @@ type reading struct {
 	about  description
 }
 
-// read answers a GET.
-func (s *surface) read(w http.ResponseWriter, r *http.Request, p gateway.Principal, st stream) error {
+// answerRead answers a GET.
+func (s *surface) answerRead(w http.ResponseWriter, r *http.Request, p gateway.Principal, st stream) error {
 	q, err := parseQuery(r.URL.Query())
 	if err != nil {
 		return err
@@ -69,14 +70,15 @@ func (s *surface) read(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if err != nil {
 		return err
 	}
-	rd := &reading{surface: s, w: w, r: r, p: p, query: q, stream: st, about: about}
+	rd := &readRequest{surface: s, w: w, r: r, p: p, query: q, stream: st, about: about}
 	if q.offset == offsetNow {
 		rd.offset = about.tail
 	}
+	// Only a catch-up read from the end has nothing to say but where the end is. Live reads wait there.
 	switch {
-	case q.live == liveSSE:
+	case q.mode == liveSSE:
 		return rd.viewing(rd.sse)
-	case q.live == livePoll:
+	case q.mode == livePoll:
 		return rd.viewing(rd.longPoll)
 	case q.offset == offsetNow:
 		return rd.tail()
@@ -85,7 +87,7 @@ func (s *surface) read(w http.ResponseWriter, r *http.Request, p gateway.Princip
 }
 
 // viewing counts the client as a viewer while it waits for data.
-func (rd *reading) viewing(answer func() error) error {
+func (rd *readRequest) viewing(answer func() error) error {
 	leave, err := rd.gw.AddViewer(rd.p)
 	if err != nil {
 		return err
@@ -100,19 +102,19 @@ func (rd *reading) viewing(answer func() error) error {
 }
 
 // tail answers a read of nothing, by which a client learns where the stream ends.
-func (rd *reading) tail() error {
+func (rd *readRequest) tail() error {
 	rd.describeChunk(&chunk{next: rd.about.tail, isUpToDate: true, isClosed: rd.about.isClosed})
 	rd.w.Header().Set("Cache-Control", "no-store")
 	return rd.body(nil)
 }
 
 // catchUp answers with what exists. A client that has less than everything asks again.
-func (rd *reading) catchUp() error {
+func (rd *readRequest) catchUp() error {
 	return rd.stream.follow(rd.r.Context(), rd.offset, receiver{chunk: func(c *chunk) (bool, error) { return true, rd.respond(c) }})
 }
 
 // longPoll answers when there is data, when the stream is closed, or after a while.
-func (rd *reading) longPoll() error {
+func (rd *readRequest) longPoll() error {
 	timeout := time.NewTimer(rd.wait)
 	defer timeout.Stop()
 	next := rd.offset
@@ -136,7 +138,7 @@ func (rd *reading) longPoll() error {
 }
 
 // empty answers a long poll without data.
-func (rd *reading) empty(c *chunk) error {
+func (rd *readRequest) empty(c *chunk) error {
 	rd.describeChunk(c)
 	rd.w.Header().Set("Cache-Control", "no-store")
 	rd.w.WriteHeader(http.StatusNoContent)
@@ -144,10 +146,11 @@ func (rd *reading) empty(c *chunk) error {
 }
 
 // respond sends a chunk, unless the client has it already.
-func (rd *reading) respond(c *chunk) error {
+func (rd *readRequest) respond(c *chunk) error {
 	rd.describeChunk(c)
 	h := rd.w.Header()
-	// A read can be repeated from the browser's cache only after it has asked whether the data still exists and may still be read.
+	// A read can be repeated from the browser's cache only after it has asked whether the data still exists and may
+	// still be read.
 	h.Set("Cache-Control", "private, no-cache")
 	etag := rd.about.etag(rd.query.offset, c)
 	h.Set("ETag", etag)
@@ -159,7 +162,7 @@ func (rd *reading) respond(c *chunk) error {
 }
 
 // describeChunk sets the headers about a chunk.
-func (rd *reading) describeChunk(c *chunk) {
+func (rd *readRequest) describeChunk(c *chunk) {
 	h := rd.w.Header()
 	h.Set(headerNextOffset, c.next)
 	if c.isUpToDate {
@@ -171,7 +174,7 @@ func (rd *reading) describeChunk(c *chunk) {
 }
 
 // body sends messages: as one array in streams of JSON, and otherwise one after another.
-func (rd *reading) body(messages []message) error {
+func (rd *readRequest) body(messages []message) error {
 	rd.w.Header().Set("Content-Type", rd.about.contentType)
 	b := rd.about.join(messages)
 	rd.w.Header().Set("Content-Length", strconv.Itoa(len(b)))
@@ -209,7 +212,9 @@ func (d *description) join(messages []message) []byte {
 	return append(b, ']')
 }
 
-// etag identifies the response with a chunk. A close changes it, because otherwise a client would not learn of the close.
+// etag names the data, the offset that the client sent, and where the response ends. Two clients that ask for the same stretch share it.
+// etag identifies the response with a chunk. A close changes it, because otherwise a client would not learn of the
+// close.
 func (d *description) etag(start string, c *chunk) string {
 	tag := `"` + d.id + ":" + start + ":" + c.next
 	if c.isClosed {
@@ -222,7 +227,8 @@ func (d *description) etag(start string, c *chunk) string {
 	return tag
 }
 
-// matches reports whether a header If-None-Match names an entity tag. Weak and strong tags are the same to it (RFC 9110, section 13.1.2).
+// matches reports whether a header If-None-Match names an entity tag. Weak and strong tags are the same to it (RFC
+// 9110, section 13.1.2).
 func matches(header, etag string) bool {
 	for tag := range strings.SplitSeq(header, ",") {
 		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {
@@ -238,8 +244,8 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// Cursors keep shared caches from repeating an answer without data forever: clients send them back, so that the address changes with time.
-// The protocol counts intervals of 20 seconds since a day in 2024.
+// Cursors keep shared caches from repeating an answer without data forever: clients send them back, so that the
+// address changes with time. The protocol counts intervals of 20 seconds since a day in 2024.
 const cursorInterval = 20 * time.Second
 
 var cursorEpoch = time.Date(2024, time.October, 9, 0, 0, 0, 0, time.UTC)
@@ -248,16 +254,17 @@ var cursorEpoch = time.Date(2024, time.October, 9, 0, 0, 0, 0, time.UTC)
 const maxJitter = 3600
 
 // nextCursor returns a cursor that is above that of the client.
-func nextCursor(sent string, at time.Time) string {
+func nextCursor(clientCursor string, at time.Time) string {
 	current := int64(at.Sub(cursorEpoch) / cursorInterval)
-	if n, err := strconv.ParseInt(sent, 10, 64); err == nil && n >= current && n < 1<<52 {
+	if n, err := strconv.ParseInt(clientCursor, 10, 64); err == nil && n >= current && n < 1<<52 {
 		jitter := time.Duration(1+rand.IntN(maxJitter)) * time.Second
 		current = n + int64((jitter+cursorInterval-1)/cursorInterval)
 	}
 	return strconv.FormatInt(current, 10)
 }
 
-// isEnded reports whether a live read has ended in one of the ways that its client expects: it has disconnected, or has to connect again.
+// isEnded reports whether a live read has ended in one of the ways that its client expects: it has disconnected, or
+// has to connect again.
 func isEnded(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
 	return server.Restarting(err) || server.Restarting(cause) || errors.Is(cause, context.Canceled) || errors.Is(err, server.ErrExpired)

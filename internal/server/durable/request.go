@@ -21,6 +21,8 @@ func isClosing(r *http.Request) bool { return strings.EqualFold(r.Header.Get(hea
 
 // creationOf reads a PUT.
 func creationOf(r *http.Request) (c streams.Creation, err error) {
+	// An invalid type means bytes, as a missing one does. Clients that send nonsense have never been refused by the
+	// protocol.
 	if c.ContentType = r.Header.Get("Content-Type"); !validType.MatchString(c.ContentType) {
 		c.ContentType = ""
 	}
@@ -52,6 +54,7 @@ func forkOf(r *http.Request, c *streams.Creation) (err error) {
 	if !isFork {
 		return nil
 	}
+	// Clients send the path of the source, or its whole URL. The host isn't compared: a proxy may have changed it.
 	u, err := url.Parse(from)
 	path, isBelow := "", false
 	if err == nil {

@@ -13,11 +13,12 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// maxConnection is how long an event stream stays open. The protocol recommends about a minute, after which clients connect again: so caches
-// can join new clients, and a gateway behind a load balancer gets its share of them.
+// maxConnection is how long an event stream stays open. The protocol recommends about a minute, after which clients
+// connect again: so caches can join new clients, and a gateway behind a load balancer gets its share of them.
 const maxConnection = time.Minute
 
-// typeEvents is the content type of event streams, which are always UTF-8. Clients of the protocol expect it without parameters.
+// typeEvents is the content type of event streams, which are always UTF-8. Clients of the protocol expect it without
+// parameters.
 const typeEvents = "text/event-stream"
 
 // control is the event after the data: where the client resumes.
@@ -33,8 +34,9 @@ var errDisconnected = errors.New("durable: client disconnected")
 
 // sse answers with an event stream.
 //
-// Each event with data is followed by one with its offset. A client that is disconnected between the two gets the data again.
-func (rd *reading) sse() error {
+// Each event with data is followed by one with its offset. A client that is disconnected between the two gets the
+// data again.
+func (rd *readRequest) sse() error {
 	isText := strings.HasPrefix(mediaType(rd.about.contentType), "text/") || rd.about.isJSON()
 	if !isText {
 		rd.w.Header().Set(headerEncoding, "base64")
@@ -43,7 +45,7 @@ func (rd *reading) sse() error {
 	if response.Head() || err != nil {
 		return nil
 	}
-	started := time.Now()
+	startTime := time.Now()
 	beat := time.NewTicker(response.Beat)
 	defer beat.Stop()
 	write := func(b []byte) error {
@@ -52,6 +54,7 @@ func (rd *reading) sse() error {
 		}
 		return nil
 	}
+	// isEmpty is true until something was sent: the first chunk gets an event with its offset even without data.
 	next, isEmpty := rd.offset, true
 	err = rd.stream.follow(rd.r.Context(), rd.offset, receiver{
 		chunk: func(c *chunk) (bool, error) {
@@ -64,11 +67,11 @@ func (rd *reading) sse() error {
 				b = rd.appendControl(b, c.next, c, true)
 			}
 			next, isEmpty = c.next, false
-			return time.Since(started) > maxConnection, write(b)
+			return time.Since(startTime) > maxConnection, write(b)
 		},
 		ticks: beat.C, tick: func() (bool, error) {
 			b := rd.appendControl(nil, next, &chunk{isUpToDate: true}, true)
-			return time.Since(started) > maxConnection, write(b)
+			return time.Since(startTime) > maxConnection, write(b)
 		},
 	})
 	if err == nil || errors.Is(err, errDisconnected) || isEnded(rd.r.Context(), err) {
@@ -81,7 +84,7 @@ func (rd *reading) sse() error {
 }
 
 // encode returns the data of a message as the text of an event.
-func (rd *reading) encode(m message, isText bool) []byte {
+func (rd *readRequest) encode(m message, isText bool) []byte {
 	switch {
 	case rd.about.isJSON():
 		return rd.about.join([]message{m})
@@ -91,8 +94,9 @@ func (rd *reading) encode(m message, isText bool) []byte {
 	return base64.StdEncoding.AppendEncode(nil, m.data)
 }
 
-// appendControl appends the event after data. isLast says that it is after the last message of a chunk.
-func (rd *reading) appendControl(b []byte, next string, c *chunk, isLast bool) []byte {
+// appendControl appends an event as JSON with the protocol's names, which have capitals here and underscores in subscriptions. A closed
+// stream has no cursor, since its client must not connect again. appendControl appends the event after data. isLast says that it is after the last message of a chunk.
+func (rd *readRequest) appendControl(b []byte, next string, c *chunk, isLast bool) []byte {
 	e := control{Next: next, Closed: c.isClosed && isLast}
 	if !e.Closed {
 		e.Cursor, e.UpToDate = nextCursor(rd.cursor, time.Now()), c.isUpToDate && isLast
@@ -101,10 +105,12 @@ func (rd *reading) appendControl(b []byte, next string, c *chunk, isLast bool) [
 	return appendEvent(b, "control", text)
 }
 
-// lineEnds are what ends a line in an event stream. Each becomes a separate line of data, so that no text can contain an event.
+// lineEnds are what ends a line in an event stream. Each becomes a separate line of data, so that no text can contain
+// an event.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// appendEvent appends an event. There is no space after the colon, because clients would remove one that the data begins with.
+// appendEvent appends an event. No space follows the colon, because clients would remove one that the data begins
+// with.
 func appendEvent(b []byte, name string, data []byte) []byte {
 	b = append(append(append(b, "event: "...), name...), '\n')
 	if bytes.IndexByte(data, '\r') >= 0 {

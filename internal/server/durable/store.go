@@ -22,16 +22,16 @@ var reserved = []string{"conversations", "turns", "__ds"}
 
 // streamPath returns the path of a stored stream that a request names. The error is for the client.
 func streamPath(path string) (string, error) {
-	first, _, _ := strings.Cut(path, "/")
+	top, _, _ := strings.Cut(path, "/")
 	for _, name := range reserved {
-		if first == name {
+		if top == name {
 			return "", server.Errorf(http.StatusForbidden, server.ReasonForbidden, "paths that begin with %s/ are reserved; use another one", name)
 		}
 	}
 	return path, nil
 }
 
-// explain converts the errors of the store that have a status of their own in the protocol.
+// explain converts the errors of the store that have a separate status in the protocol.
 func explain(err error) error {
 	if errors.Is(err, streams.ErrGone) {
 		return server.Errorf(http.StatusGone, server.ReasonNotFound, "the stream was deleted, and only its forks are left")
@@ -39,8 +39,8 @@ func explain(err error) error {
 	return err
 }
 
-// stored makes a handler of one that gets the path of a stream and may return the store's errors.
-func (s *surface) stored(h func(w http.ResponseWriter, r *http.Request, p gateway.Principal, path string) error) server.Handler {
+// forStream makes a handler of one that gets the path of a stream and may return the store's errors.
+func (s *surface) forStream(h func(w http.ResponseWriter, r *http.Request, p gateway.Principal, path string) error) server.Handler {
 	return secured(func(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 		path, err := streamPath(r.PathValue("path"))
 		if err != nil {
@@ -52,6 +52,7 @@ func (s *surface) stored(h func(w http.ResponseWriter, r *http.Request, p gatewa
 
 // readStored answers GET and HEAD of a stored stream.
 func (s *surface) readStored(w http.ResponseWriter, r *http.Request, p gateway.Principal, path string) error {
+	// HEAD is answered by the same route, but must not extend a lifetime.
 	if r.Method == http.MethodGet {
 		if _, err := parseQuery(r.URL.Query()); err != nil {
 			return err // before the lifetime of the stream is extended
@@ -64,12 +65,13 @@ func (s *surface) readStored(w http.ResponseWriter, r *http.Request, p gateway.P
 	defer reader.Close()
 	st := &storedStream{reader}
 	if r.Method == http.MethodGet {
-		return s.read(w, r, p, st)
+		return s.answerRead(w, r, p, st)
 	}
 	setLifetime(w.Header(), reader.About())
 	return s.head(w, r, st)
 }
 
+// setLifetime sets what the creator wrote, and not the time that is left: a client that wants the same lifetime can copy the headers.
 // setLifetime sets the headers about the lifetime of a stream.
 func setLifetime(h http.Header, about streams.About) {
 	if about.HasTTL {
@@ -122,8 +124,8 @@ func (s *storedStream) follow(ctx context.Context, after string, to receiver) er
 	})
 }
 
-// put creates a stream.
-func (s *surface) put(w http.ResponseWriter, r *http.Request, p gateway.Principal, path string) error {
+// create creates a stream.
+func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Principal, path string) error {
 	c, err := creationOf(r)
 	if err != nil {
 		return err
@@ -164,7 +166,8 @@ func (s *surface) post(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	return respondAdded(w, &a, &added)
 }
 
-// respondAdded responds to an append. The numbers of a producer are in headers, because clients read them from there.
+// respondAdded responds to an append. With producers, the status says whether the data is new: 200 if it was appended, 204 if it had been
+// before. A close without data is 204 in both cases. The numbers of a producer are in headers, because clients read them from there.
 func respondAdded(w http.ResponseWriter, a *streams.Addition, added *streams.Added) error {
 	h := w.Header()
 	number := func(name string, n int64) { h.Set(name, strconv.FormatInt(n, 10)) }
@@ -215,9 +218,9 @@ func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Princ
 func (s *surface) registerStore() {
 	const pattern = root + "{path...}"
 	s.srv.HandleAll(server.Authenticated, []server.Route{
-		{Method: http.MethodGet, Pattern: pattern, Handler: s.stored(s.readStored), Stream: true, Errors: respondError},
-		{Method: http.MethodPut, Pattern: pattern, Handler: s.stored(s.put), MaxBody: streams.MaxAppend, Errors: respondError},
-		{Method: http.MethodPost, Pattern: pattern, Handler: s.stored(s.post), MaxBody: streams.MaxAppend, Errors: respondError},
-		{Method: http.MethodDelete, Pattern: pattern, Handler: s.stored(s.remove), Errors: respondError},
+		{Method: http.MethodGet, Pattern: pattern, Handler: s.forStream(s.readStored), Stream: true, Errors: respondError},
+		{Method: http.MethodPut, Pattern: pattern, Handler: s.forStream(s.create), MaxBody: streams.MaxAppend, Errors: respondError},
+		{Method: http.MethodPost, Pattern: pattern, Handler: s.forStream(s.post), MaxBody: streams.MaxAppend, Errors: respondError},
+		{Method: http.MethodDelete, Pattern: pattern, Handler: s.forStream(s.remove), Errors: respondError},
 	})
 }

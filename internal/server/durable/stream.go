@@ -9,8 +9,9 @@ import (
 type stream interface {
 	// describe returns the state of the stream now.
 	describe(ctx context.Context) (description, error)
-	// follow passes what follows an offset, which is none of the reserved ones except the start: first what exists, and then what is added. It
-	// returns when the receiver has enough, when the stream is closed and passed completely, or when ctx ends.
+	// follow passes what follows an offset, which may be the start but no other reserved one: first what exists, and
+	// then what is added. It returns when the receiver has enough, when the stream is closed and passed completely,
+	// or when ctx ends.
 	follow(ctx context.Context, after string, to receiver) error
 }
 
@@ -19,15 +20,16 @@ type description struct {
 	// id identifies the data: a stream that is deleted and created again has another one.
 	id          string
 	contentType string
-	tail        string // the offset after the last message
-	isClosed    bool
+	// The offset after the last message.
+	tail     string
+	isClosed bool
 	// isMerged says that a later read may return the same data in other pieces.
 	isMerged bool
 }
 
 // receiver gets the data of a stream.
 type receiver struct {
-	// chunk gets what exists, which may be nothing, and then each addition. It returns true when it needs no more.
+	// chunk gets what exists, which may be nothing, and then each addition. It returns true when it has enough.
 	chunk func(*chunk) (isEnough bool, err error)
 	// tick is called for each value of ticks while the stream waits. Both may be nil.
 	tick  func() (isEnough bool, err error)
@@ -37,23 +39,26 @@ type receiver struct {
 // chunk is a part of a stream.
 type chunk struct {
 	messages []message
-	next     string // the offset after the messages
+	// The offset after the messages.
+	next string
 	// isUpToDate says that nothing follows now, and isClosed that nothing will follow.
 	isUpToDate, isClosed bool
 }
 
-// message is what was appended at once, or a batch of events. In streams of JSON, data has the values without the brackets around them.
+// message is what was appended at once, or a batch of events. In streams of JSON, data has the values without the
+// brackets around them.
 type message struct {
 	data []byte
 	next string
 }
 
-// poll implements follow for a stream that is read on demand. changed returns a channel that is closed at the next addition. It is called
-// before read, so that no addition between the two is missed. read returns what follows its last result.
-func poll(ctx context.Context, to receiver, changed func() <-chan struct{}, read func(ctx context.Context) (*chunk, error)) error {
+// poll implements follow for a stream that is read on demand. changed returns a channel that is closed at the next
+// addition. It is called before next, so that no addition between the two is missed. next returns what follows its
+// last result.
+func poll(ctx context.Context, to receiver, changed func() <-chan struct{}, next func(ctx context.Context) (*chunk, error)) error {
 	for isFirst := true; ; isFirst = false {
-		next := changed()
-		c, err := read(ctx)
+		addition := changed()
+		c, err := next(ctx)
 		if err != nil {
 			return err
 		}
@@ -68,7 +73,7 @@ func poll(ctx context.Context, to receiver, changed func() <-chan struct{}, read
 		if !c.isUpToDate {
 			continue
 		}
-		if isEnough, err := to.wait(ctx, next); isEnough || err != nil {
+		if isEnough, err := to.wait(ctx, addition); isEnough || err != nil {
 			return err
 		}
 	}

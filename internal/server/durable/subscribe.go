@@ -12,7 +12,11 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// control is the path of what isn't a stream.
+// controlRoot is the path of what isn't a stream. Stored streams can't have a path below it.
+//
+// The routes of users need their credentials. Workers may be programs that have none: they get a token with each wake, which is valid
+// for that wake alone. Wrong tokens of workers aren't counted as attempts to guess a user's, because they can't be guessed, and a
+// worker that was replaced sends its old one for a while.
 const controlRoot = root + "__ds/"
 
 // subscriptionStatus are the statuses of the protocol's codes. A code that is missing has 409.
@@ -47,6 +51,8 @@ type codedError struct {
 	Holder     string `json:"current_holder,omitempty"`
 	Generation int64  `json:"generation,omitempty"`
 }
+
+// The structs below are the JSON of the protocol's section 6. Requests are read with unknown keys allowed, as newer clients send some.
 
 // subscriptionBody is a subscription in requests and responses. The protocol writes names with underscores here.
 type subscriptionBody struct {
@@ -202,7 +208,8 @@ type claimBody struct {
 	LeaseMillis int64              `json:"lease_ttl_ms"`
 }
 
-// report answers the requests of a worker that has a token of its wake.
+// report serves three routes that differ in name only: callback for webhooks, ack and release for workers that have claimed. The token
+// says which subscription it is for, so the kinds need not be distinguished. report answers the requests of a worker that has a token of its wake.
 func (s *surface) report(isRelease bool) server.Handler {
 	return func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 		var body struct {
@@ -239,7 +246,7 @@ func (s *surface) report(isRelease bool) server.Handler {
 	}
 }
 
-// keys responds with the public keys of signatures. Everybody may know them.
+// keys responds with the public keys of signatures, without authentication.
 func (s *surface) keys(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	id, x, err := s.store.PublicKey(r.Context())
 	if err != nil {
@@ -262,19 +269,19 @@ func (s *surface) keys(w http.ResponseWriter, r *http.Request, _ gateway.Princip
 
 // registerSubscriptions adds the routes of subscriptions.
 func (s *surface) registerSubscriptions() {
-	const one = controlRoot + "subscriptions/{subscription}"
+	const subscriptionPath = controlRoot + "subscriptions/{subscription}"
 	s.srv.HandleAll(server.Authenticated, []server.Route{
-		{Method: http.MethodPut, Pattern: one, Handler: subscribed(s.subscribe), Errors: respondError},
-		{Method: http.MethodGet, Pattern: one, Handler: subscribed(s.subscription), Errors: respondError},
-		{Method: http.MethodDelete, Pattern: one, Handler: subscribed(s.unsubscribe), Errors: respondError},
-		{Method: http.MethodPost, Pattern: one + "/streams", Handler: subscribed(s.link), Errors: respondError},
-		{Method: http.MethodDelete, Pattern: one + "/streams/{path...}", Handler: subscribed(s.unlink), Errors: respondError},
-		{Method: http.MethodPost, Pattern: one + "/claim", Handler: subscribed(s.claim), Errors: respondError},
+		{Method: http.MethodPut, Pattern: subscriptionPath, Handler: subscribed(s.subscribe), Errors: respondError},
+		{Method: http.MethodGet, Pattern: subscriptionPath, Handler: subscribed(s.subscription), Errors: respondError},
+		{Method: http.MethodDelete, Pattern: subscriptionPath, Handler: subscribed(s.unsubscribe), Errors: respondError},
+		{Method: http.MethodPost, Pattern: subscriptionPath + "/streams", Handler: subscribed(s.link), Errors: respondError},
+		{Method: http.MethodDelete, Pattern: subscriptionPath + "/streams/{path...}", Handler: subscribed(s.unlink), Errors: respondError},
+		{Method: http.MethodPost, Pattern: subscriptionPath + "/claim", Handler: subscribed(s.claim), Errors: respondError},
 	})
 	s.srv.HandleAll(server.Public, []server.Route{
-		{Method: http.MethodPost, Pattern: one + "/ack", Handler: subscribed(s.report(false)), OwnToken: true, Errors: respondError},
-		{Method: http.MethodPost, Pattern: one + "/callback", Handler: subscribed(s.report(false)), OwnToken: true, Errors: respondError},
-		{Method: http.MethodPost, Pattern: one + "/release", Handler: subscribed(s.report(true)), OwnToken: true, Errors: respondError},
+		{Method: http.MethodPost, Pattern: subscriptionPath + "/ack", Handler: subscribed(s.report(false)), OwnToken: true, Errors: respondError},
+		{Method: http.MethodPost, Pattern: subscriptionPath + "/callback", Handler: subscribed(s.report(false)), OwnToken: true, Errors: respondError},
+		{Method: http.MethodPost, Pattern: subscriptionPath + "/release", Handler: subscribed(s.report(true)), OwnToken: true, Errors: respondError},
 		{Method: http.MethodGet, Pattern: controlRoot + "jwks.json", Handler: subscribed(s.keys), Errors: respondError},
 	})
 }

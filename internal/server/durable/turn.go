@@ -25,10 +25,11 @@ func (s *surface) turn(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if r.Method == http.MethodHead {
 		return s.head(w, r, st)
 	}
-	return s.read(w, r, p, st)
+	return s.answerRead(w, r, p, st)
 }
 
-// turnStream is a turn as a stream. Its offsets are the numbers of the operations of its answer, which depend on the log alone.
+// turnStream is a turn as a stream. Its offsets are the numbers of the operations of its answer, which depend on the
+// log alone.
 type turnStream struct {
 	gw                 *gateway.Gateway
 	principal          gateway.Principal
@@ -50,6 +51,7 @@ func (s *turnStream) describe(ctx context.Context) (description, error) {
 }
 
 func (s *turnStream) follow(ctx context.Context, after string, to receiver) error {
+	// The head of the log decides when everything that exists was read. It is taken before, so that the reading ends.
 	c, err := s.gw.Conversation(ctx, s.principal, gateway.ActionRead, s.conversation)
 	if err != nil {
 		return err
@@ -67,7 +69,7 @@ func (s *turnStream) follow(ctx context.Context, after string, to receiver) erro
 	t := &turnReader{to: to, epoch: c.Epoch, head: c.Head, number: number}
 	err = follow.Answer{
 		Op: t.op, Flush: t.flush, Ticks: to.ticks, Tick: func() error {
-			return enough(to.tick())
+			return stopError(to.tick())
 		},
 	}.Follow(ctx, s.gw, s.principal, s.conversation, s.turn, number)
 	switch {
@@ -81,10 +83,12 @@ func (s *turnStream) follow(ctx context.Context, after string, to receiver) erro
 
 // turnReader makes chunks of the operations of an answer.
 type turnReader struct {
-	to      receiver
-	epoch   string
-	head    int64 // seq of the conversation's last event when the reading began
-	number  int64 // of the last operation that the client has
+	to    receiver
+	epoch string
+	// Seq of the conversation's last event when the reading began.
+	head int64
+	// Of the last operation that the client has.
+	number  int64
 	pending []event.Event
 	answer  *answer.Answer
 	isBegun bool
@@ -99,7 +103,8 @@ func (t *turnReader) op(a *answer.Answer, op *answer.Op) error {
 	return nil
 }
 
-// flush passes the operations so far. The first chunk is passed also without any, when everything that existed was read.
+// flush passes the operations so far. The first chunk is passed also without any, when everything that existed was
+// read.
 func (t *turnReader) flush() error {
 	if t.answer == nil {
 		return nil
@@ -117,11 +122,11 @@ func (t *turnReader) flush() error {
 	if t.pending = nil; len(data) > 0 {
 		c.messages = []message{{data, c.next}}
 	}
-	return enough(t.to.chunk(c))
+	return stopError(t.to.chunk(c))
 }
 
-// enough returns the error that ends a reading, or nil if it goes on.
-func enough(isEnough bool, err error) error {
+// stopError returns the error that ends a reading, or nil if it continues.
+func stopError(isEnough bool, err error) error {
 	if err == nil && isEnough {
 		return errEnough
 	}

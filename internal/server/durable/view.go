@@ -1,4 +1,4 @@
-// The view of a conversation: its log as a stream of JSON that nobody can write to.
+// The view of a conversation: its log as a read-only stream of JSON.
 
 package durable
 
@@ -29,7 +29,7 @@ func (s *surface) conversation(w http.ResponseWriter, r *http.Request, p gateway
 	if r.Method == http.MethodHead {
 		return s.head(w, r, st)
 	}
-	return s.read(w, r, p, st)
+	return s.answerRead(w, r, p, st)
 }
 
 // head answers HEAD. The tail changes with each event, so nothing may store the answer.
@@ -63,7 +63,8 @@ func readOnly(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error
 
 // conversationStream is a conversation as a stream. It has no end: a conversation can always continue.
 type conversationStream struct {
-	feed *gateway.Reader // replaced when its writer gave it up
+	// Replaced when its writer gave it up.
+	feed *gateway.Reader
 }
 
 var _ stream = (*conversationStream)(nil)
@@ -82,6 +83,7 @@ func (s *conversationStream) follow(ctx context.Context, after string, to receiv
 			return err
 		}
 	}
+	// A feed may be given up by its writer meanwhile. Cursors stay valid, so the next feed continues.
 	return poll(ctx, to, func() <-chan struct{} { return s.feed.Notify() }, func(ctx context.Context) (*chunk, error) {
 		for {
 			b, err := s.feed.Poll(ctx, c, chunkSize)
@@ -115,8 +117,8 @@ func (s *conversationStream) follow(ctx context.Context, after string, to receiv
 	})
 }
 
-// records returns a batch as records: the events, or the snapshot that takes the place of everything before it. Events can cancel each other,
-// so there may be none.
+// records returns a batch as records: the events, or the snapshot that takes the place of everything before it.
+// Events can cancel each other, so there may be none.
 func records(b *feed.Batch) ([]byte, error) {
 	if b.Reset {
 		return b.Encode(feed.JSON)
