@@ -1,5 +1,5 @@
 # What must hold before a change lands is .ci/run; here is what takes hours, and releases.
-.PHONY: full soak dist vad e2e-eliza e2e-letta e2e-openclaw
+.PHONY: full soak dist vad e2e-eliza e2e-letta e2e-openclaw e2e-openclaw-output
 
 # How long the soak takes.
 HOURS ?= 1
@@ -23,4 +23,7 @@ e2e-letta: ## a real Letta App Server from npm, driven through the real program 
 	go test -tags e2e -count=1 -v -timeout 20m ./test/e2e/letta
 
 e2e-openclaw: ## a real OpenClaw gateway from npm, driven through the real program and in Chromium; the first time takes some minutes
-	go test -tags e2e -count=1 -v -timeout 30m ./test/e2e/openclaw
+	go test -tags e2e -count=1 -v -timeout 30m -skip '^TestOutput$$' ./test/e2e/openclaw
+
+e2e-openclaw-output: ## the Control UI, the terminal interface and the ACP bridge of two versions of OpenClaw, from npm, with Leat as their gateway
+	go test -tags e2e -count=1 -v -timeout 30m -run '^TestOutput$$' ./test/e2e/openclaw

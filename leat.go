@@ -17,7 +17,9 @@ import (
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
+	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
+	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
@@ -96,14 +98,16 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	eliza.Register(srv, gw, eliza.Options{})
 	compat.Register(srv, gw)
 	agui.Register(srv, gw)
+	letta.Register(srv, gw)
+	responses.Register(srv, gw)
 	vercel.Register(srv, gw)
 	ui.Register(srv, nil)
 	return &Gateway{gw, srv, j}, nil
 }
 
 // Handler returns the HTTP handler of the gateway: Leat's protocol, the API of Eliza's clients, the APIs of
-// OpenAI and Anthropic under /v1, that of the AI SDK under /api/chat, AG-UI under /agui,
-// and the page.
+// OpenAI (with Responses and conversations) and Anthropic under /v1, that of the AI SDK under /api/chat,
+// AG-UI under /agui, Letta's under /letta, and the page.
 func (g *Gateway) Handler() http.Handler { return g.server }
 
 // Serve answers requests on the listener until the context is done, and closes the listener.

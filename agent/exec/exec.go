@@ -17,26 +17,37 @@ import (
 )
 
 const (
-	// defaultKillAfter is the time from SIGTERM to SIGKILL.
+	// defaultKillAfter is the time from SIGTERM to SIGKILL. A program may need that long to save its work.
 	defaultKillAfter = 5 * time.Second
-	// defaultGoodbye is how long a process may run after the end of its stream before it gets SIGTERM.
+	// defaultGoodbye is how long a process may run after the end of its stream before it gets SIGTERM. The turn has
+	// ended by then, but its process still counts as running.
 	defaultGoodbye = 2 * time.Second
 )
 
 // Codes of the errors with which a turn fails.
 const (
+	// codeNotStarted means that the system couldn't start the program, for example because it was removed after New
+	// found it.
 	codeNotStarted = "agent_not_started"
-	codeExit       = "agent_exit"
-	codeCutShort   = "cut_short"
-	codeStream     = "invalid_stream"
-	codeTooLarge   = "too_large"
+	// codeExit means that the process ended with a status other than 0, or by a signal, before the end of the turn.
+	codeExit = "agent_exit"
+	// codeCutShort means that the process ended with status 0, or closed its output, before the end of the turn.
+	codeCutShort = "cut_short"
+	// codeStream means that the output isn't valid in the dialect. The process is stopped.
+	codeStream = "invalid_stream"
+	// codeTooLarge means that the output is larger than [agent.MaxStream]. The process is stopped.
+	codeTooLarge = "too_large"
 )
 
 // Config is the configuration of an [Agent].
 type Config struct {
-	Command []string // program and arguments
+	// Command is the program and its arguments. No shell interprets them. A name without a slash is looked up in
+	// PATH.
+	Command []string
 	Dialect dialect.Dialect
-	// Env has the names of further environment variables of the gateway that the program gets, besides [process.Always].
+	// Env has the names of further environment variables of the gateway that the program gets, besides
+	// [process.Always]. Names that begin with LEAT_ or ELIZA_ are refused, because these are the gateway's settings
+	// and secrets.
 	Env []string
 }
 
@@ -50,7 +61,8 @@ type Agent struct {
 
 var _ agent.Agent = (*Agent)(nil)
 
-// New returns an agent. It looks up the program, but doesn't start it.
+// New returns an agent. It looks up the program, but doesn't start it. So a wrong name is an error at the start of
+// the gateway and not in the first turn.
 func New(c Config) (*Agent, error) {
 	if err := process.CheckEnv(c.Env); err != nil {
 		return nil, err
@@ -62,7 +74,13 @@ func New(c Config) (*Agent, error) {
 	return &Agent{c, path, defaultGoodbye, defaultKillAfter}, nil
 }
 
-// Run starts the process, emits its stream, and returns after the process has ended.
+// Run implements [agent.Agent]. It starts the process, emits its stream, and returns after the process has ended.
+//
+// Input and standard error have separate goroutines, because a process that prints before it has read its input, or
+// that fills its standard error, would otherwise block forever. A process that still runs after its stream gets some
+// time to end by itself. If the stream failed instead, the turn fails first and the process is stopped after that.
+//
+// A process that fails after a complete answer doesn't fail the turn, because the user already has the answer.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in.Ingest = nil // the stream is the standard output, so nothing is pushed
 	in, err := emitter.Inline(ctx, in)
@@ -176,7 +194,8 @@ func Kind(dialects dialect.Registry) agent.Kind {
 	}
 }
 
-// environment returns the environment of the program for one turn.
+// environment returns the environment of the program for one turn. The three ids are those of the input, so that
+// simple scripts need no JSON parser. The configured variables are read from the gateway's environment at each start.
 func (a *Agent) environment(in agent.Input) []string {
 	variables := []string{"LEAT_CONVERSATION=" + in.Conversation, "LEAT_TURN=" + in.Turn, "LEAT_KEY=" + in.Key}
 	return process.Environment(variables, a.cfg.Env...)

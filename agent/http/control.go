@@ -40,12 +40,16 @@ func newControlled(c Config, control string) (*controlled, error) {
 
 // notice is the body of a request to the control URL.
 type notice struct {
-	Type         string         `json:"type"` // answer or steer
-	Conversation string         `json:"conversation"`
-	Turn         string         `json:"turn"`
-	Key          string         `json:"key"`
-	Answer       *event.Answer  `json:"answer,omitempty"`
-	Message      *agent.Message `json:"message,omitempty"`
+	// Type is "answer" for an answer to the agent's request, or "steer" for a message that was sent during the turn.
+	Type string `json:"type"`
+	// Conversation, Turn and Key are those of the input, so that the program finds the turn that it runs. tell sets
+	// them.
+	Conversation string `json:"conversation"`
+	Turn         string `json:"turn"`
+	Key          string `json:"key"`
+	// Type says which of Answer and Message is set.
+	Answer  *event.Answer  `json:"answer,omitempty"`
+	Message *agent.Message `json:"message,omitempty"`
 }
 
 // Answer implements [agent.Answerer]. A 4xx other than 408, 425 and 429 fails the turn, because the program
@@ -64,7 +68,9 @@ func (c *controlled) Answer(ctx context.Context, in agent.Input, a event.Answer)
 	return fmt.Errorf("the control URL answered %d %s", status, http.StatusText(status))
 }
 
-// Steer implements [agent.Steerer]. A 2xx means that the agent accepted the message; otherwise the gateway queues it as a turn.
+// Steer implements [agent.Steerer]. A 2xx means that the agent accepted the message; otherwise the gateway queues it
+// as a turn. Every error wraps [agent.ErrNotSteered], so no message is lost. But if only the response is lost, the
+// program gets the message a second time, as a turn.
 func (c *controlled) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
 	status, err := c.tell(ctx, in, notice{Type: "steer", Message: &m})
 	if err != nil {

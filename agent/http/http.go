@@ -22,7 +22,8 @@ import (
 
 // Config is the configuration of an [Agent].
 type Config struct {
-	URL     string // to which turns are posted
+	// URL is the address to which turns are posted. Its query may contain a secret.
+	URL     string
 	Dialect dialect.Dialect
 	// Secret is the key that signs requests. If it is empty, they aren't signed.
 	Secret string
@@ -30,7 +31,8 @@ type Config struct {
 	Stop string
 }
 
-// Agent posts turns to a URL. Any number of turns may run at the same time.
+// Agent posts turns to a URL. Any number of turns may run at the same time. They share the client and its idle
+// connections.
 type Agent struct {
 	cfg       Config
 	url, stop *url.URL
@@ -63,11 +65,13 @@ func New(c Config) (*Agent, error) {
 // Close closes idle connections. Running turns continue.
 func (a *Agent) Close() { a.client.CloseIdleConnections() }
 
-// MayPush implements [agent.Pusher].
+// MayPush implements [agent.Pusher]. The gateway then puts an address and a token for pushing into every input,
+// because only the response shows whether the program uses them.
 func (a *Agent) MayPush() {}
 
 // Run implements [agent.Agent]. It posts the turn and emits the stream of the response. Attachments are
-// inlined, since the program has no credentials to fetch them.
+// inlined, since the program has no credentials to fetch them. The body is encoded once, so all attempts send the
+// same bytes.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -132,8 +136,9 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, emitte
 	return a.undecodable(res, err)
 }
 
-// post sends a request, signed if the agent has a secret. The signature covers the time and the body, so each
-// attempt has another one. The caller closes the body of the response.
+// post sends a request, signed if the agent has a secret. The signature covers the time and the body, so each attempt
+// has another one. The Idempotency-Key is the same in all attempts of a turn, so that a program can recognize a
+// repeated one. The caller closes the body of the response.
 func (a *Agent) post(ctx context.Context, to *url.URL, in agent.Input, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
 	if err != nil {
@@ -166,7 +171,9 @@ func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 	return err
 }
 
-// notify posts v as JSON to the stop or control URL, as name says, and returns the status of the response, whose body is ignored.
+// notify posts v as JSON to the stop or control URL, as name says, and returns the status of the response, whose body
+// is ignored. It makes one attempt, and the caller decides what the status means. The error has no URL, since its
+// query may contain a secret.
 func (a *Agent) notify(ctx context.Context, name string, to *url.URL, in agent.Input, v any) (status int, err error) {
 	body, err := json.Marshal(v)
 	if err != nil {

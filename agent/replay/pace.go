@@ -8,13 +8,16 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-// pacer waits until frames are due. Each time is relative to the start of the playback and not to the previous frame, so that the time
-// for decoding and committing doesn't accumulate.
+// pacer waits until frames are due. Each time is relative to the start of the playback and not to the previous frame,
+// so that the time for decoding and committing doesn't accumulate. One goroutine uses it.
 type pacer struct {
+	// speed is the factor of the recorded pace. 0 means that no frame is waited for.
 	speed   float64
 	emitter *agent.Emitter
-	last    int64 // recorded time of the previous frame, in Unix milliseconds; 0 before the first frame
-	due     time.Time
+	// last is the recorded time of the previous frame, in Unix milliseconds. It is 0 before the first frame.
+	last int64
+	// due is when the previous frame was due. It is zero before the first wait.
+	due time.Time
 }
 
 // wait blocks until the frame with the recorded time at is due. It returns the context's cause if the turn ends

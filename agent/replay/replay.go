@@ -23,8 +23,9 @@ const defaultPace = 20 * time.Millisecond
 // aliveEvery is how often the agent reports progress during a long recorded pause. It is shorter than any useful limit on silence.
 const aliveEvery = 10 * time.Second
 
-// Config is the configuration of an [Agent].
+// Config is the configuration of an [Agent]. All fields but File and Dialect may be empty.
 type Config struct {
+	// File is the path of the recording. It is opened again for each turn.
 	File    string
 	Dialect dialect.Dialect
 	// Client selects one connection of a file with several. If it is empty, the first one is played.
@@ -33,7 +34,8 @@ type Config struct {
 	Speed float64
 }
 
-// Agent plays a file. Any number of turns may play it at the same time, since each opens it.
+// Agent plays a file. Any number of turns may play it at the same time, since each opens it. It holds no file open
+// between turns.
 type Agent struct{ cfg Config }
 
 var (
@@ -42,7 +44,7 @@ var (
 )
 
 // New returns an agent. It reads the first frame, so that a wrong file or client is an error at the start of the gateway and not in the
-// first turn.
+// first turn. A recording without frames is accepted, but an empty file isn't.
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg}
 	r, err := a.open()
@@ -101,7 +103,7 @@ func dialectOf(path, client string) string {
 	return r.Head().Dialect
 }
 
-// Run plays the whole file.
+// Run plays the whole file. The input is ignored: every message gets the same answer.
 func (a *Agent) Run(ctx context.Context, _ agent.Input, emitter *agent.Emitter) error {
 	return a.play(ctx, state{}, emitter)
 }
@@ -120,8 +122,12 @@ func (a *Agent) Resume(ctx context.Context, _ agent.Input, raw json.RawMessage, 
 // state is the position of a turn, which is stored with it. A change of its JSON form would end the turns that
 // are resumed after an update of the gateway.
 type state struct {
-	Frame   int             `json:"frame"` // number of frames that were played
-	Size    int64           `json:"size"`  // of the file, in bytes, to notice changes
+	// Frame is the number of frames that were played, whether or not they had operations.
+	Frame int `json:"frame"`
+	// Size is that of the file in bytes. It shows whether the file was changed, because the position would then be
+	// wrong.
+	Size int64 `json:"size"`
+	// Decoder is the state of the decoder after Frame frames. It is empty if the decoder is as new.
 	Decoder json.RawMessage `json:"decoder,omitempty"`
 }
 
@@ -176,7 +182,8 @@ type player struct {
 	emitter *agent.Emitter
 	decoder dialect.Decoder
 	state   state
-	closed  bool // the decoder is closed; guarded by the emitter's lock
+	// closed says that the decoder is closed, so that it isn't closed twice. The emitter's lock guards it.
+	closed bool
 }
 
 // frame emits the operations of one frame together with the state after it. A frame without operations isn't
@@ -197,7 +204,8 @@ func (p *player) frame(f dialect.Frame) error {
 	})
 }
 
-// body returns the bytes of a frame in a body, for the capture.
+// body returns the bytes of a frame in a body, for the capture. Files may have another form than the original stream,
+// so these bytes are encoded again: a line, or a server-sent event.
 func body(framing dialect.Framing, f dialect.Frame) []byte {
 	if framing == dialect.Lines {
 		return append(bytes.Clone(f.Data), '\n')
@@ -209,7 +217,8 @@ func body(framing dialect.Framing, f dialect.Frame) []byte {
 	return b
 }
 
-// end closes the decoder at the end of the file.
+// end closes the decoder at the end of the file. A dialect that requires an explicit end returns
+// [dialect.ErrCutShort] if the file doesn't contain it.
 func (p *player) end() error {
 	return p.emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		p.closed = true
@@ -244,7 +253,7 @@ func (p *player) finish(err error) error {
 
 func (a *Agent) error(err error) error { return fmt.Errorf("replay %s: %w", a.cfg.File, err) }
 
-// file is an open recording.
+// file is an open recording. size is its size when it was opened, in bytes.
 type file struct {
 	*recording.Reader
 	f    *os.File

@@ -52,12 +52,17 @@ func (d *decoder) agent(p *payload) error {
 	return nil
 }
 
-// agentData holds the fields of an agent frame's data. Which ones are set depends on the stream, as noted.
+// agentData holds the fields of an agent frame's data. Which ones are set depends on the stream, as noted. Slices
+// point into the frame, so what is stored is copied.
 type agentData struct {
 	// assistant, thinking
-	text      string
-	delta     []byte
-	hasText   bool
+	text string
+	// delta is what the frame adds to text. A delta that equals the text marks the beginning of a segment.
+	delta []byte
+	// hasText and hasOutput distinguish an empty string from a missing one: an empty snapshot retracts what was
+	// visible.
+	hasText bool
+	// replace means that text isn't a continuation: the gateway has changed or retracted the segment.
 	replace   bool
 	itemID    []byte // item, command_output too
 	mediaURLs []string
@@ -184,7 +189,8 @@ func (d *decoder) assistant(r *run, a *agentData) error {
 }
 
 // keyed decodes a snapshot of a segment with an item id, which only protocol 4 has. An empty text retracts the segment if
-// replace is set; otherwise the frame has no text at all.
+// replace is set; otherwise the frame has no text at all. It tells the protocol too, for a connection whose handshake
+// wasn't decoded.
 func (d *decoder) keyed(r *run, a *agentData) error {
 	d.Protocol = max(d.Protocol, protocolKeyed)
 	if a.text == "" && !a.replace {
@@ -235,7 +241,8 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 	return nil
 }
 
-// isKeyed reports whether a key is that of a segment with an item id.
+// isKeyed reports whether a key is that of a segment with an item id. It compares without making a string for each
+// segment, since it runs for each frame and segment.
 func isKeyed(key string, item []byte) bool {
 	return strings.HasPrefix(key, keyedPrefix) && key[len(keyedPrefix):] == string(item)
 }
@@ -272,7 +279,8 @@ func (d *decoder) unkeyed(r *run, a *agentData) {
 	s.Buffered, s.IsOver = text.buffered, false
 }
 
-// thinking decodes a snapshot of the model's reasoning. Each model message starts a new one, and ends the text before it.
+// thinking decodes a snapshot of the model's reasoning. Each model message starts a new one, and ends the text before
+// it. Reasoning has no item ids, so its segments are found by comparison in both protocols.
 func (d *decoder) thinking(r *run, a *agentData) {
 	s := last(r.Thoughts)
 	if !a.hasText {

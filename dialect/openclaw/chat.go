@@ -11,7 +11,7 @@ import (
 )
 
 // chat decodes a chat frame: the status or the end of a run. Its delta frames are ignored, because they repeat the text of
-// agent frames, throttled.
+// agent frames, throttled. Each of them may begin a run, since a run need not have agent frames.
 func (d *decoder) chat(p *payload) error {
 	switch string(p.state) {
 	case "status", "delta", "final", "aborted", "error":
@@ -47,7 +47,7 @@ func (d *decoder) chat(p *payload) error {
 	return nil
 }
 
-// completed returns the outcome of a run with a final frame.
+// completed returns the outcome of a run with a final frame. A run with NO_REPLY and text counts as answered.
 func (d *decoder) completed(r *run, p *payload) *event.Body {
 	b := &event.Body{Outcome: event.Completed, Reason: decoding.StopReason(string(p.stopReason)), Usage: usage(p.usage)}
 	if b.Usage != nil {
@@ -114,7 +114,7 @@ func failure(code, message, otherwise string) *event.Body {
 }
 
 // usage decodes the token counts of a final frame, whose names differ between gateway versions. It returns nil if there are
-// none.
+// none. Zeros count as missing.
 func usage(object []byte) *event.Usage {
 	c := cursor{b: object}
 	if len(object) == 0 || !c.enter('{') {
@@ -142,6 +142,7 @@ func usage(object []byte) *event.Usage {
 	return &u
 }
 
+// injectPrefix begins the ids that the gateway makes for messages of chat.inject.
 const injectPrefix = "inject-"
 
 // isInjected reports whether a run id is that of a message that was inserted with chat.inject.

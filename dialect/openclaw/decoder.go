@@ -24,7 +24,7 @@ func Dialect() dialect.Dialect {
 }
 
 // decoder decodes the frames of one connection. Everything that outlives a frame is in its state, which the caller stores with
-// the events.
+// the events. It must not be used concurrently.
 type decoder struct {
 	state
 	base decoding.Base
@@ -35,7 +35,8 @@ var (
 	_ dialect.Counter = (*decoder)(nil)
 )
 
-// Decode implements [dialect.Decoder].
+// Decode implements [dialect.Decoder]. The error of an invalid frame is a [dialect.Error] with the number of the
+// frame. Every later call returns it again.
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return d.base.Decode(name, &d.Frames, false, f, d.decodeFrame)
 }
@@ -57,7 +58,8 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 }
 
 // Close implements [dialect.Decoder]. A connection may end at any time, so the stream is complete if a run has ended and none
-// is open.
+// is open. Runs that are open get their buffered text but no end: whether they continue on the gateway is only known
+// to the owner of the connection.
 func (d *decoder) Close() ([]event.Event, error) {
 	isOver := len(d.Runs) == 0 && d.HasEnded
 	return d.base.Close(&isOver, d.flushOpen)
@@ -71,12 +73,14 @@ func (d *decoder) flushOpen() {
 	}
 }
 
-// Unknown implements [dialect.Counter].
+// Unknown implements [dialect.Counter]. It includes frames of other conversations, so it isn't zero in normal
+// operation.
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // SawRequest decodes a request of the client whose connection is decoded. A gateway sends the runs of all sessions to every
 // client. After the client has sent a message, only runs of the sessions of its messages are decoded; before that, those whose
-// history it has read.
+// history it has read. It must be called before the responses to the request are decoded. Names that are too long,
+// and those beyond maxSessions, are ignored.
 func (d *decoder) SawRequest(frame []byte) {
 	var q struct {
 		Method string `json:"method"`
@@ -100,6 +104,7 @@ func (d *decoder) SawRequest(frame []byte) {
 }
 
 // owns reports whether the client uses the session. The gateway puts the agent before the name that the client sends.
+// For example, the client sends "main" and the frames have "agent:ops:main".
 func (d *decoder) owns(session string) bool {
 	return slices.ContainsFunc(d.OwnSessions, func(ownSession string) bool {
 		return session == ownSession || strings.HasSuffix(session, ":"+ownSession)

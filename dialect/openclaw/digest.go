@@ -16,9 +16,11 @@ type tight struct {
 }
 
 const (
+	// These are the parameters of the 64-bit FNV-1a hash. Its value is stored, so they must not change.
 	fnvOffset = 14695981039346656037
 	fnvPrime  = 1099511628211
-	space     = " \t\r\n\v\f"
+	// space are the bytes that tight ignores, which isSpace recognizes too.
+	space = " \t\r\n\v\f"
 )
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
@@ -36,7 +38,8 @@ func (t *tight) add(s string) {
 	}
 }
 
-// begins reports whether s begins with the text, and the offset in s at which the text ends.
+// begins reports whether s begins with the text, and the offset in s at which the text ends. The empty text begins
+// every text, at offset 0. It reads s no further than to that end.
 func (t tight) begins(s string) (end int, ok bool) {
 	if t.N == 0 {
 		return 0, true
@@ -67,10 +70,12 @@ func (t tight) is(s string) bool {
 // the text while it can, because comparing costs a tenth of hashing. The copy is not stored.
 type snapshot struct {
 	dialect.Snapshot
-	last string // all of the text, if it has its length
+	// last is the whole text, if it has its length. Otherwise it is stale, as after Restore, and only the hash
+	// counts.
+	last string
 }
 
-// begins reports whether text begins with the snapshot's text.
+// begins reports whether text begins with the snapshot's text. It doesn't change the snapshot.
 func (s *snapshot) begins(text string) bool {
 	if int64(len(s.last)) == s.Len() {
 		return strings.HasPrefix(text, s.last)

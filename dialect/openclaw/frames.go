@@ -4,10 +4,12 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// frame is an event or a response from the gateway. Fields that it doesn't have are empty.
+// frame is an event or a response from the gateway. Fields that it doesn't have are empty. Frames of the other
+// direction, which the client sends, don't get here; see [decoder.SawRequest].
 type frame struct {
-	typ     []byte
-	event   []byte
+	typ   []byte
+	event []byte
+	// ok is false for a response that refuses the request, and for events.
 	ok      bool
 	payload payload
 }
@@ -17,10 +19,13 @@ type payload struct {
 	typ      []byte // of a response; "hello-ok"
 	protocol int64  // of hello-ok
 
+	// run is the id of the run, and the turn of its events.
 	run       []byte
 	session   []byte
 	spawnedBy []byte // the session that spawned this one
-	seq       int64  // of the run
+	// seq numbers the agent frames of a run, with gaps. It isn't the seq of the connection's frames, which the client
+	// checks.
+	seq int64
 
 	stream []byte    // agent
 	data   agentData // agent
@@ -129,7 +134,8 @@ func (p *payload) detail(c *cursor) {
 	}
 }
 
-// route decodes a frame by its kind. Unknown kinds are counted.
+// route decodes a frame by its kind. Kinds that only concern the connection are ignored, and unknown ones are
+// counted, so that an operator notices a new protocol.
 func (d *decoder) route(f *frame) error {
 	switch string(f.typ) {
 	case "event":
@@ -177,7 +183,8 @@ func (d *decoder) response(f *frame) error {
 const foreign = "foreign run"
 
 // run returns the run of a frame. If the run is new and begins is true, it is added. The result is nil if the run has ended,
-// belongs to another conversation, or is new in a frame that can't begin one.
+// belongs to another conversation, or is new in a frame that can't begin one. The error says that the id can't be
+// used, or that there are too many runs.
 func (d *decoder) run(p *payload, begins bool) (*run, error) {
 	if len(p.run) == 0 {
 		d.Unknowns.Add("run without id")

@@ -21,12 +21,15 @@ const truncated = "\n...(truncated)..."
 
 // row is a message in a history. Its slices point into the frame.
 type row struct {
-	role, run  []byte
-	content    []byte // as it stands
-	call, name []byte // of a tool's result
+	role, run []byte
+	// content is a list of blocks or a string, as undecoded JSON.
+	content []byte
+	// call and name are those of the tool whose result the row is.
+	call, name []byte
 	isError    bool
-	key        []byte
-	raw        []byte
+	// key is the idempotency key of the row, whose end marks the report of a failure. raw is the whole row.
+	key []byte
+	raw []byte
 }
 
 // parse decodes a row.
@@ -59,7 +62,9 @@ func (w *row) parse(object []byte) {
 	}
 }
 
-// history adds what a response to chat.history has of the open runs and was not streamed.
+// history adds what a response to chat.history has of the open runs and was not streamed. It may be called any number
+// of times for the same rows: texts that were added once are recognized. Rows of runs that have ended, and of other
+// runs, are ignored.
 func (d *decoder) history(p *payload) error {
 	var rows []row
 	c := cursor{b: p.messages}
@@ -92,7 +97,8 @@ func rowsOf(r *run, rows []row) []row {
 }
 
 // catchUp compares a run's rows with what was shown of it, in order, and adds what is missing. Rows can't tell when they were
-// written relative to the stream, so matching is by text.
+// written relative to the stream, so matching is by text. bounded is checked for each row and block, since a history
+// may be large and each text is compared with all segments.
 func (d *decoder) catchUp(r *run, rows []row) error {
 	// Files that wait for their place are shown now: the history's texts have no lines that name them, so they would be compared in
 	// the wrong place.
@@ -125,7 +131,7 @@ func (d *decoder) catchUp(r *run, rows []row) error {
 	return nil
 }
 
-// assistantRow compares the blocks of an assistant's row with what was shown.
+// assistantRow compares the blocks of an assistant's row with what was shown. Blocks of unknown kinds are ignored.
 func (d *decoder) assistantRow(r *run, at *walk, w *row) error {
 	c := cursor{b: w.content}
 	if !c.enter('[') {
@@ -270,7 +276,8 @@ func (d *decoder) matchText(r *run, w *walk, text string) {
 	d.addMedia(r, screenedText)
 }
 
-// walk is the position in the visible segments while the rows of a history are compared with them.
+// walk is the position in the visible segments while the rows of a history are compared with them. It moves forward
+// only, since rows and segments have the same order.
 type walk struct {
 	segments []*segment // the segments after the position
 	before   *segment   // the segment before the position, or nil
@@ -327,7 +334,8 @@ func (r *run) unnamed(text string) *segment {
 	return nil
 }
 
-// historyBlock is a block of a row's content.
+// historyBlock is a block of a row's content. text is that of a text or of reasoning. id, name and args are those of
+// a tool call.
 type historyBlock struct {
 	kind, id, name []byte
 	args           []byte // as they stand

@@ -16,16 +16,20 @@ import (
 // Frames repeat the whole text of a segment, so parsing dominates the cost of decoding. encoding/json scans nested raw values
 // once per level and takes four to six times as long.
 type cursor struct {
-	b       []byte
-	i       int
-	isFirst bool // the next member is the first of its object or array
-	bad     bool
+	b []byte
+	i int
+	// isFirst means that the next member is the first of its object or array, so no comma precedes it.
+	isFirst bool
+	// bad means that the syntax is wrong. Every method then returns the result for a missing value, so callers check
+	// it only once, at the end.
+	bad bool
 }
 
 // maxDepth is the deepest nesting, as in encoding/json.
 const maxDepth = 10000
 
 // enter consumes the opening bracket of an object or array. Any other value is skipped, and the result is false.
+// After true, the caller must read all members with next or hasNext, up to the end of the value.
 func (c *cursor) enter(open byte) bool {
 	if c.peek() != open {
 		c.skip()
@@ -36,7 +40,8 @@ func (c *cursor) enter(open byte) bool {
 	return true
 }
 
-// next advances to the next member of an object and sets key, or consumes the end and returns false.
+// next advances to the next member of an object and sets key, or consumes the end and returns false. The caller must
+// then consume the value with another method. key may be a slice of the input.
 func (c *cursor) next(key *[]byte) bool {
 	if !c.hasNext('}') {
 		return false
@@ -81,10 +86,11 @@ func (c *cursor) atEnd() bool {
 	return !c.bad && c.i == len(c.b)
 }
 
-// str returns a string, or "" for any other value.
+// str returns a string, or "" for any other value. Unlike the result of bytes, it may be kept after the frame.
 func (c *cursor) str() string { return string(c.bytes()) }
 
-// bytes returns the content of a string, or nil for any other value. If possible, it is a slice of the input.
+// bytes returns the content of a string, or nil for any other value. If possible, it is a slice of the input. Invalid
+// UTF-8 and single surrogates become replacement characters.
 func (c *cursor) bytes() []byte {
 	raw, escaped := c.token()
 	if raw == nil {
@@ -93,7 +99,8 @@ func (c *cursor) bytes() []byte {
 	return unquote(raw, escaped)
 }
 
-// snapshot returns a text that a later snapshot will extend, or "" for any other value.
+// snapshot returns a text that a later snapshot will extend, or "" for any other value. A gateway may cut a text in
+// the middle of an emoji. With a replacement character in its place, the next snapshot wouldn't begin like this one.
 func (c *cursor) snapshot() string { return jsonscan.Unquote(c.prefix()) }
 
 // prefix returns the undecoded content of a string that may end inside a character. A high surrogate at its end is left out, because its
@@ -118,7 +125,7 @@ func (c *cursor) int() int64 {
 // bool reports whether the value is true.
 func (c *cursor) bool() bool { return string(c.raw()) == "true" }
 
-// raw returns a value as undecoded JSON, or nil for null.
+// raw returns a value as undecoded JSON, or nil for null. It points into the input.
 func (c *cursor) raw() []byte {
 	c.space()
 	start := c.i

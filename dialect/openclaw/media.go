@@ -8,6 +8,7 @@ import (
 )
 
 // media shows a file, once for each URL. Beyond the limit of parts it does nothing; bounded then refuses the frame.
+// The part ends at once, because a file doesn't grow.
 func (d *decoder) media(r *run, url string) {
 	if url == "" || len(r.Media) > maxParts || slices.Contains(r.Media, url) {
 		return
@@ -35,6 +36,7 @@ func (d *decoder) showBetween(r *run, s *segment, text screened) {
 }
 
 // deferFile remembers a file of protocol 4 until the end of the run's lifecycle shows where in the text it belongs.
+// Frames repeat the list of files, so those that are known are skipped.
 func (d *decoder) deferFile(r *run, url string) {
 	if url != "" && len(r.Files) <= maxParts && !slices.Contains(r.Media, url) && !slices.Contains(r.Files, url) {
 		r.Files = append(r.Files, url)
@@ -52,7 +54,7 @@ func (d *decoder) release(r *run) {
 
 // place shows the deferred files at their places in the run's last text. raw is that text with the lines that name files. Text
 // after a file moves to another part behind it; none of its words change. If raw doesn't fit what was streamed, the files are
-// released.
+// released. It must be called before the end of the run, with the text of the frame that ends the lifecycle.
 func (d *decoder) place(r *run, raw string) {
 	files, s := r.Files, r.text()
 	screenedText := screenWhole(raw)

@@ -9,7 +9,8 @@ import (
 )
 
 // reconcile appends what the message of the run's last frame has in addition to the streamed text. If the two don't match, the
-// streamed text stays: a final is trimmed and folded, and may contain the last segment only.
+// streamed text stays: a final is trimmed and folded, and may contain the last segment only. truncated is as in
+// reconcileLast.
 func (d *decoder) reconcile(r *run, message []byte, truncated bool) {
 	text, _ := content(message)
 	if d.Protocol >= protocolKeyed {
@@ -19,7 +20,8 @@ func (d *decoder) reconcile(r *run, message []byte, truncated bool) {
 	}
 }
 
-// reconcileAll compares the segments with a final text of protocol 4, in which they are joined by blank lines.
+// reconcileAll compares the segments with a final text of protocol 4, in which they are joined by blank lines. If one
+// of the segments isn't found in text, nothing is added, because the place would be a guess.
 func (d *decoder) reconcileAll(r *run, text string) {
 	if strings.Trim(text, space) == "" {
 		return
@@ -79,11 +81,11 @@ func (d *decoder) append(r *run, text string) {
 	d.show(r, begin(&r.Texts, event.KindText, ordinal("text:", r.Texts)), strings.Trim(text, space))
 }
 
-// span is the range of a segment in a text, in bytes.
+// span is the range of a segment in a text, in bytes. from is inclusive, to is exclusive.
 type span struct{ from, to int }
 
 // align finds the segments in the text, each at its beginning or behind a blank line, in order. It returns nil if one is
-// missing.
+// missing. Text between the spans is what wasn't streamed.
 func align(text string, segments []*segment) []span {
 	spans := make([]span, 0, len(segments))
 	at := 0
@@ -101,7 +103,8 @@ func align(text string, segments []*segment) []span {
 // maxTries is how many places in a text are tried for one segment. Each try costs as much as the segment is long.
 const maxTries = 64
 
-// locate finds a segment in text, at or after the offset at.
+// locate finds a segment in text, at or after the offset at. It compares regardless of white space, and costs at most
+// maxTries times the length of the segment.
 func locate(text string, at int, s *segment) (from, to int, ok bool) {
 	for range maxTries {
 		at += len(text[at:]) - len(strings.TrimLeft(text[at:], space))

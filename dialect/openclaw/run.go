@@ -21,7 +21,8 @@ func begin(to *[]*segment, kind event.PartKind, part string) *segment {
 	return s
 }
 
-// ordinal returns the part key of the next segment without an item id.
+// ordinal returns the part key of the next segment without an item id. It is the same each time a stream is decoded,
+// since it depends only on the segments before it.
 func ordinal(prefix string, of []*segment) string { return prefix + strconv.Itoa(len(of)+1) }
 
 func last(s []*segment) *segment {
@@ -31,7 +32,8 @@ func last(s []*segment) *segment {
 	return s[len(s)-1]
 }
 
-// unkeyed returns the last text segment if it has no item id, or nil. Such a segment ends when a tool starts.
+// unkeyed returns the last text segment if it has no item id, or nil. Such a segment ends when a tool starts. A
+// segment with an id doesn't end there, because the gateway may still extend or retract it.
 func (r *run) unkeyed() *segment {
 	if s := r.text(); s != nil && !strings.HasPrefix(s.Part, keyedPrefix) {
 		return s
@@ -54,7 +56,8 @@ func (d *decoder) part(r *run, part string, e event.Event) {
 	d.emit(r, e)
 }
 
-// start starts a part, and the run's message before its first part. Deferred files are shown before it.
+// start starts a part, and the run's message before its first part. Deferred files are shown before it. Files that
+// were deferred belong before any later part.
 func (d *decoder) start(r *run, part string, b *event.Body) {
 	d.release(r)
 	if !r.HasMessage {
@@ -64,7 +67,9 @@ func (d *decoder) start(r *run, part string, b *event.Body) {
 	d.part(r, part, event.Event{Type: event.PartStart, Body: b})
 }
 
-// show makes a segment show exactly text, by an append if possible and otherwise by replacing its parts.
+// show makes a segment show exactly text, by an append if possible and otherwise by replacing its parts. If text
+// begins with the visible one, only the rest is emitted. Otherwise the segment's last part gets the whole text, and
+// the parts before it become empty.
 func (d *decoder) show(r *run, s *segment, text string) {
 	typ, suffix := s.Visible.next(text)
 	if typ == event.PartReplace {
@@ -92,7 +97,8 @@ func (d *decoder) grow(r *run, s *segment, typ event.Type, text string) {
 	d.emitText(r, s, typ, text)
 }
 
-// emitText emits a change to the segment's current part, which it starts if necessary.
+// emitText emits a change to the segment's current part, which it starts if necessary. The first part of a text is
+// separated from the text before it by a blank line; a continuation isn't, because it belongs to the same text.
 func (d *decoder) emitText(r *run, s *segment, typ event.Type, text string) {
 	if !s.Open {
 		b := &event.Body{Kind: s.Kind}
@@ -149,6 +155,7 @@ func (d *decoder) addMedia(r *run, s screened) {
 }
 
 // end ends a run with the outcome b, and all of its open parts except running tools: the end of the turn fails those.
+// Nothing can be emitted for the run after that, so buffered text and deferred files must have been shown before.
 func (d *decoder) end(r *run, b *event.Body) {
 	for _, parts := range [][]*segment{r.Texts, r.Thoughts} {
 		for _, s := range parts {
@@ -177,7 +184,8 @@ func (d *decoder) end(r *run, b *event.Body) {
 	d.remember(r.ID)
 }
 
-// remember records the id of an ended run or injected message, so that late frames and repetitions are dropped.
+// remember records the id of an ended run or injected message, so that late frames and repetitions are dropped. Only
+// the newest maxEnded are kept.
 func (d *decoder) remember(id string) {
 	d.EndedRuns = append(d.EndedRuns, id)
 	if excess := len(d.EndedRuns) - maxEnded; excess > 0 {

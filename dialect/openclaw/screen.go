@@ -12,11 +12,16 @@ import "strings"
 
 // screened is the result of screening a text of protocol 3.
 type screened struct {
-	visible  string   // what viewers may see now
-	buffered string   // text after it that may turn out to be control syntax
-	media    []string // files of whole MEDIA: lines, in order
-	at       []int    // the offset of each file in the text, which may be after visible
-	silent   bool     // a whole line is NO_REPLY
+	// visible is what viewers may see now. It is final: with more text, only something is appended to it.
+	visible string
+	// buffered is the text after visible that may turn out to be control syntax.
+	buffered string
+	// media has the files of whole MEDIA: lines, in order.
+	media []string
+	// at has the offset in the text at which each file belongs. It may be after visible.
+	at []int
+	// silent means that a whole line is NO_REPLY.
+	silent bool
 }
 
 const (
@@ -28,7 +33,8 @@ const (
 	maxDirective = 128
 )
 
-// screen screens a text that may continue.
+// screen screens a text that may continue. Text in fenced code is never control syntax, so nothing is buffered at its
+// end.
 func screen(t string) screened {
 	s := screened{visible: t}
 	tail := 0
@@ -44,7 +50,8 @@ func screen(t string) screened {
 	return s
 }
 
-// screenWhole screens a complete text. White space at its end is removed, as the gateway itself does.
+// screenWhole screens a complete text. White space at its end is removed, as the gateway itself does. The line feed
+// that it adds makes the last line a whole one, as any other.
 func screenWhole(t string) screened {
 	visible, _, media, at, silent, _ := strip(t + "\n")
 	return screened{visible: strings.TrimRight(visible, " \t\r\n"), media: media, at: at, silent: silent}
@@ -65,7 +72,8 @@ func release(buffered string, interrupted bool) screened {
 }
 
 // strip removes whole MEDIA: and NO_REPLY lines and whole directives from t, except in fenced code. From offset tail on, the
-// result equals t. fenced reports whether t ends inside such code.
+// result equals t. fenced reports whether t ends inside such code. A line that consisted of directives only
+// disappears with its line end.
 func strip(t string) (visible string, tail int, media []string, at []int, silent, fenced bool) {
 	var b strings.Builder
 	b.Grow(len(t))
@@ -102,7 +110,8 @@ func strip(t string) (visible string, tail int, media []string, at []int, silent
 }
 
 // nextFence tracks fenced code as Markdown defines it. fence is the run of marks that opened the code, or empty outside. code
-// reports whether the line is inside or one of its fences.
+// reports whether the line is inside or one of its fences. A fence is closed by at least as many of the same marks,
+// with nothing behind them.
 func nextFence(fence, line string) (next string, code bool) {
 	t := strings.TrimSpace(line)
 	n := 0
@@ -120,7 +129,8 @@ func nextFence(fence, line string) (next string, code bool) {
 	return fence, true
 }
 
-// mediaURL returns the path or URL that a trimmed MEDIA: line names, or "" for any other line.
+// mediaURL returns the path or URL that a trimmed MEDIA: line names, or "" for any other line. Quotes and brackets
+// around the address are removed. Without a dot or a slash it is a word, and the line is text.
 func mediaURL(line string) string {
 	suffix, ok := strings.CutPrefix(line, mediaToken)
 	if !ok {
@@ -163,7 +173,8 @@ func stripDirectives(line string) (bare string, tail int) {
 	}
 }
 
-// directive reports whether inner, the text after [[, is the content of a directive or, if not terminated, could become one.
+// directive reports whether inner, the text after [[, is the content of a directive or, if not terminated, could
+// become one. The names are those of the gateway. Others stay visible, because people write double brackets too.
 func directive(inner string, terminated bool) bool {
 	if len(inner) > maxDirective || strings.ContainsAny(inner, "[\n") {
 		return false

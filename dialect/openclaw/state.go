@@ -10,7 +10,9 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
-// state is everything that a decoder remembers between frames. Its JSON is a stored format.
+// state is everything that a decoder remembers between frames. Its JSON is a stored format: turns that were
+// interrupted by an update of the gateway are decoded on with it, so names and meanings of its fields must not
+// change.
 type state struct {
 	Frames      int      `json:"frames"`             // frames decoded so far, for the number in errors
 	Protocol    int      `json:"protocol,omitempty"` // 0 if not known yet; treated as 3
@@ -71,14 +73,17 @@ func (r *run) bounded() error {
 	return nil
 }
 
-// run is an open run of the agent.
+// run is an open run of the agent. When it ends, only its id is remembered.
 type run struct {
-	ID         string `json:"id"`
-	Seq        int64  `json:"seq,omitempty"` // of the last agent frame
-	HasMessage bool   `json:"started,omitempty"`
-	Phase      string `json:"phase,omitempty"`
-	Model      string `json:"model,omitempty"`
-	Output     int64  `json:"output,omitempty"` // tokens
+	ID  string `json:"id"`
+	Seq int64  `json:"seq,omitempty"` // of the last agent frame
+	// HasMessage means that the start of the run's message was emitted.
+	HasMessage bool `json:"started,omitempty"`
+	// Phase and Model are the last ones that were emitted, so that repetitions aren't.
+	Phase string `json:"phase,omitempty"`
+	Model string `json:"model,omitempty"`
+	// Output is the number of tokens that usage frames have reported. It counts only if the final frame has no usage.
+	Output int64 `json:"output,omitempty"`
 
 	Texts    []*segment `json:"texts,omitempty"`
 	Thoughts []*segment `json:"thoughts,omitempty"`
@@ -101,9 +106,11 @@ type segment struct {
 	Item       string         `json:"item,omitempty"` // the key with the gateway's item id if Part is another one
 	InPreamble bool           `json:"told,omitempty"` // a preamble has repeated the text
 	Kind       event.PartKind `json:"kind"`
-	Open       bool           `json:"open,omitempty"` // the part has started
-	Visible    snapshot       `json:"shown,omitzero"`
-	Tight      tight          `json:"tight,omitzero"`
+	// Open means that the current part has started.
+	Open bool `json:"open,omitempty"`
+	// Visible has the text that was emitted, over all parts of the segment, and Tight the same without white space.
+	Visible snapshot `json:"shown,omitzero"`
+	Tight   tight    `json:"tight,omitzero"`
 	// Buffered is text after the visible one that may turn out to be control syntax, see screen.
 	Buffered string `json:"held,omitempty"`
 	// IsOver is true if further text begins a new segment.
@@ -112,23 +119,26 @@ type segment struct {
 	Continuations int `json:"split,omitempty"`
 }
 
-// tool is a tool call.
+// tool is a tool call. Output is what is visible of its output, and Tight the same without white space. Both are
+// cleared when the result is known, because they are in every stored state.
 type tool struct {
-	Call    string          `json:"call"`
-	HasName bool            `json:"named,omitempty"`
-	IsOver  bool            `json:"over,omitempty"`   // it has a result
-	Direct  bool            `json:"direct,omitempty"` // tool frames were received, so command_output is a repetition
-	Input   bool            `json:"input,omitempty"`
-	Title   string          `json:"title,omitempty"`
-	State   event.PartState `json:"state,omitempty"`
-	Output  snapshot        `json:"output,omitzero"`
-	Tight   tight           `json:"tight,omitzero"`
+	Call    string `json:"call"`
+	HasName bool   `json:"named,omitempty"`
+	IsOver  bool   `json:"over,omitempty"`   // it has a result
+	Direct  bool   `json:"direct,omitempty"` // tool frames were received, so command_output is a repetition
+	// Input means that the input was emitted. Only then can the part end.
+	Input  bool            `json:"input,omitempty"`
+	Title  string          `json:"title,omitempty"`
+	State  event.PartState `json:"state,omitempty"`
+	Output snapshot        `json:"output,omitzero"`
+	Tight  tight           `json:"tight,omitzero"`
 }
 
 // states writes the decoder's state.
 var states = jsonscan.NewWriter[state]()
 
-// State implements [dialect.Decoder].
+// State implements [dialect.Decoder]. Copies of texts aren't stored. A restored decoder compares by length and hash
+// instead.
 func (d *decoder) State() ([]byte, error) {
 	b, err := decoding.State(&d.base, states, &d.state)
 	if err != nil {
@@ -137,7 +147,7 @@ func (d *decoder) State() ([]byte, error) {
 	return b, nil
 }
 
-// Restore implements [dialect.Decoder].
+// Restore implements [dialect.Decoder]. If it returns an error, the decoder is unchanged.
 func (d *decoder) Restore(b []byte) error {
 	var s state
 	if err := json.Unmarshal(b, &s); err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // tool decodes a frame of the stream "tool", which only the connection that started the run gets. If the frame with the input
-// was missed, the part stays open after the result, because the history has the input.
+// was missed, the part stays open after the result, because the history has the input. The same call may be reported
+// by item and command_output frames before and after. A second result is ignored.
 func (d *decoder) tool(r *run, a *agentData) error {
 	t, err := d.call(r, a, a.call)
 	if t == nil || err != nil || t.IsOver && t.Input {
@@ -50,7 +51,8 @@ func (d *decoder) tool(r *run, a *agentData) error {
 	return nil
 }
 
-// item decodes a frame of the stream "item", which describes the progress of tools and preambles.
+// item decodes a frame of the stream "item", which describes the progress of tools and preambles. Items without a
+// call id have it in their own id, behind "tool:".
 func (d *decoder) item(r *run, a *agentData) error {
 	switch string(a.kind) {
 	case "tool":
@@ -129,7 +131,8 @@ func (d *decoder) commandOutput(r *run, a *agentData) error {
 	return nil
 }
 
-// call returns a tool call and starts or completes its part with what the frame has.
+// call returns a tool call and starts or completes its part with what the frame has. The error says that the id can't
+// be used. A frame without an id is counted and gives nil.
 func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 	if len(id) == 0 {
 		d.Unknowns.Add("tool without id")
@@ -169,7 +172,8 @@ func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 	return t, nil
 }
 
-// output decodes a snapshot of a tool's output. The last snapshot is often trimmed, which must not remove visible output.
+// output decodes a snapshot of a tool's output. The last snapshot is often trimmed, which must not remove visible
+// output. An output that differs replaces the visible one, for example that of a progress bar.
 func (d *decoder) output(r *run, t *tool, text string, last bool) {
 	if last && int64(len(text)) < t.Output.Len() && t.Tight.is(text) {
 		return
@@ -186,7 +190,8 @@ func (d *decoder) output(r *run, t *tool, text string, last bool) {
 	d.part(r, t.part(), event.Event{Type: typ, Field: event.Output, Text: suffix})
 }
 
-// finish ends a tool call, unless it has ended. Its part stays open while its input is missing.
+// finish ends a tool call, unless it has ended. Its part stays open while its input is missing. Several streams
+// report the end of a call, and the first report counts. reason is for users, and may be empty.
 func (d *decoder) finish(r *run, t *tool, state event.PartState, reason string) {
 	if t.State != event.PartRunning {
 		return
@@ -202,7 +207,8 @@ func (d *decoder) finish(r *run, t *tool, state event.PartState, reason string) 
 // part returns the key of the tool's part.
 func (t *tool) part() string { return "tool:" + t.Call }
 
-// tool returns the tool call with that id, or nil.
+// tool returns the tool call with that id, or nil. It searches from the newest call, which is the one that most
+// frames are about.
 func (r *run) tool(call []byte) *tool {
 	for i := len(r.Tools) - 1; i >= 0; i-- {
 		if r.Tools[i].Call == string(call) {
@@ -213,7 +219,7 @@ func (r *run) tool(call []byte) *tool {
 }
 
 // content returns the text of a message's or result's content, which is a string or a list of blocks. ok is false if it is
-// neither.
+// neither. Blocks of text are joined by blank lines. Blocks of other types, such as images, are left out.
 func content(object []byte) (text string, ok bool) {
 	c := cursor{b: object}
 	if len(object) == 0 || !c.enter('{') {

@@ -12,6 +12,10 @@ import (
 type Piece struct {
 	IsReasoning bool
 	Text        string
+	// The part that the text is in, for formats whose texts are parts. Join is the length of the separator from the part before, at the beginning of
+	// Text.
+	Message, Part string
+	Join          int
 }
 
 // stretch is the text of one part, with the separator before it.
@@ -74,7 +78,7 @@ func (a *Answer) stretches() []stretch {
 func (a *Answer) Pieces() []Piece {
 	var pieces []Piece
 	for _, s := range a.stretches() {
-		pieces = append(pieces, Piece{s.isReasoning, s.join + s.text})
+		pieces = append(pieces, Piece{s.isReasoning, s.join + s.text, s.message, s.part, len(s.join)})
 	}
 	return pieces
 }
@@ -120,16 +124,17 @@ func (s *Appender) Next(a *Answer, op *Op) []Piece {
 	for _, part := range list {
 		if part.isReasoning {
 			if text := s.think(&part); text != "" {
-				pieces = append(pieces, Piece{true, text})
+				pieces = append(pieces, Piece{true, text, part.message, part.part, 0})
 			}
 			continue
 		}
 		begin := at
 		at += len(part.join) + len(part.text)
 		if n := s.visible.Len() - begin; at > s.visible.Len() {
-			text := part.join[min(n, len(part.join)):] + part.text[max(0, n-len(part.join)):]
+			join := part.join[min(n, len(part.join)):]
+			text := join + part.text[max(0, n-len(part.join)):]
 			s.visible.WriteString(text)
-			pieces = append(pieces, Piece{false, text})
+			pieces = append(pieces, Piece{false, text, part.message, part.part, len(join)})
 		}
 	}
 	return pieces

@@ -25,7 +25,8 @@ type UpstreamSessions struct{ g *Gateway }
 // UpstreamSessions returns the sessions of all agents' upstreams.
 func (g *Gateway) UpstreamSessions() UpstreamSessions { return UpstreamSessions{g} }
 
-// List lists the sessions of an agent's upstream for an operator, newest first.
+// List lists the sessions of an agent's upstream for an operator, newest first. A failed upstream is a *Rejection
+// with ReasonUpstream, because the gateway itself works. More than maxSessions are cut off.
 func (u UpstreamSessions) List(ctx context.Context, p Principal, name string) ([]agent.SessionInfo, error) {
 	upstream, err := u.attacher(p, name)
 	if err != nil {
@@ -43,7 +44,8 @@ func (u UpstreamSessions) List(ctx context.Context, p Principal, name string) ([
 	return infos[:min(len(infos), maxSessions)], nil
 }
 
-// attacher returns the agent of that name for an operator, if it can attach sessions.
+// attacher returns the agent of that name for an operator, if it can attach sessions. It checks the access first, so
+// that only admins learn which agents there are.
 func (u UpstreamSessions) attacher(p Principal, name string) (agent.Attacher, error) {
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return nil, err
@@ -59,7 +61,8 @@ func (u UpstreamSessions) attacher(p Principal, name string) (agent.Attacher, er
 	return upstream, nil
 }
 
-// upstreamError returns the refusal for an error of an agent's upstream.
+// upstreamError returns the refusal for an error of an agent's upstream. The text of the upstream's error goes to the
+// operator, as one line.
 func upstreamError(name string, err error) error {
 	if errors.Is(err, agent.ErrUnknownSession) {
 		return reject(ReasonUnknown, "the upstream of the agent %q has no such session", name)
@@ -152,7 +155,8 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 	return *b.Summary, nil
 }
 
-// checkUnattached refuses a session that another conversation continues already, because both would show and answer all of it.
+// checkUnattached refuses a session that another conversation continues already, because both would show and answer
+// all of it. It reads the keys of all sessions, which is acceptable for a command that operators use seldom.
 func checkUnattached(ctx context.Context, j Journal, name string, session json.RawMessage) error {
 	want := compact(session)
 	for kv, err := range journal.EachKey(ctx, j.KeysAfter, journalkey.SessionPrefix, "", sessionsPage) {
@@ -190,7 +194,8 @@ func (n *attachment) setKey(key string, value []byte) {
 	n.keyValues = append(n.keyValues, journal.KeyValue{Key: key, Value: value})
 }
 
-// batch returns the one commit that creates the conversation.
+// batch returns the one commit that creates the conversation. It contains everything: events, keys of entries and
+// turns, the session, the cursor, the files and the audit entry.
 func (n *attachment) batch(ctx context.Context, operator audit.Actor, got *agent.Attachment) (b journal.Batch, err error) {
 	if err := errors.Join(checkEntries(got.Entries), checkCursor(got.Cursor)); err != nil {
 		return b, reject(ReasonUpstream, "the agent %q returned an invalid history: %v", n.opt.Agent, err)
@@ -227,7 +232,8 @@ func (n *attachment) batch(ctx context.Context, operator audit.Actor, got *agent
 	}}, nil
 }
 
-// events returns the events of a session's history.
+// events returns the events of a session's history. A history that is invalid is refused as a whole, because a part
+// of a session would look like all of it.
 func (n *attachment) events(ctx context.Context, entries []agent.Entry) (history []event.Event, err error) {
 	x := outsides{maxMessage: n.g.settings().MaxMessage, files: n.files}
 	for i := range entries {

@@ -20,7 +20,8 @@ type BackfillMessage struct {
 
 // Backfill adds messages from outside this gateway to an empty conversation of the principal, and sets its title if it has
 // none. If the conversation has a message or a turn already, nothing is changed and isAdded is false, so that a repetition does
-// no harm.
+// no harm. The messages count against the quota of stored bytes, but not as messages that were sent. They start no
+// turn and trigger no webhook.
 func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title string, messages []BackfillMessage) (isAdded bool, err error) {
 	w, err := g.writers.acquire(ctx, conversation)
 	if err != nil {
@@ -77,7 +78,8 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 	return isAdded, nil
 }
 
-// backfillEvents returns the events of messages. Their times never decrease and are never in the future.
+// backfillEvents returns the events of messages. Their times never decrease and are never in the future. A message
+// without a time gets the current one, and so do the messages after it.
 func backfillEvents(messages []BackfillMessage, maxBytes int) ([]event.Event, error) {
 	commandMessages := make([]CommandMessage, len(messages))
 	for i, m := range messages {

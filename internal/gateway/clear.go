@@ -17,7 +17,8 @@ const clearPage = 64 << 10
 var errUsed = errors.New("gateway: the conversation has messages")
 
 // Clear deletes a conversation of the principal if it has no message and no turn. If it has, or a legal hold protects it,
-// nothing changes and deleted is false. The check is part of the commit, so a message that arrives at the same time isn't lost.
+// nothing changes and deleted is false. The check is part of the commit, so a message that arrives at the same time
+// isn't lost. It also returns false without an error if the conversation doesn't exist.
 func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (deleted bool, err error) {
 	w, err := g.writers.acquire(ctx, conversation)
 	if errors.Is(err, ErrNotFound) {
@@ -50,7 +51,8 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 	return err == nil, err
 }
 
-// checkUnused returns errUsed if the log has a message or a turn.
+// checkUnused returns errUsed if the log has a message or a turn. It folds the beginning of the log, because events
+// of the title and of metadata don't count as use.
 func checkUnused(ctx context.Context, j Journal, conversation string) error {
 	r, err := j.Read(ctx, conversation, 0, clearPage)
 	if err != nil {
@@ -76,7 +78,8 @@ var errFresh = errors.New("gateway: the conversation is in use")
 
 // Expire deletes a conversation whose last change is older than before, in epoch milliseconds, and which has no unfinished
 // turn. Otherwise, or if a legal hold protects it, nothing changes and deleted is false. part names the part of the gateway
-// that deletes, for the audit log.
+// that deletes, for the audit log. It isn't decided for a principal: retention acts for the gateway itself, and only
+// code in this process can call it.
 func (g *Gateway) Expire(ctx context.Context, part, conversation string, before int64) (deleted bool, err error) {
 	w, err := g.writers.acquire(ctx, conversation)
 	if errors.Is(err, ErrNotFound) {

@@ -25,8 +25,9 @@ func code(c string) string {
 	return other
 }
 
+// codes are the label values that exist from the start, so a rare error is a series with 0 and not a missing one.
 var codes = []string{
-	codeSilence, codeTurnLimit, codeLease, codeWait, codeStream, codeCutShort, codeAgent, codeNotStarted, codeRuns, codeRestart,
+	codeSilence, codeTurnLimit, codeLease, codeWait, codeUntold, codeStream, codeCutShort, codeAgent, codeNotStarted, codeRuns, codeRestart,
 	"agent_unreachable", "agent_status", "agent_answer", "agent_not_started", "agent_exit", // of agent/http and agent/exec
 }
 

@@ -19,7 +19,8 @@ import (
 // commands carries out commands, in the writer of their conversation. Methods with a tx run in the writer's goroutine.
 type commands struct{ *writer }
 
-// stop ends a turn that is queued or running. Text that it has emitted so far stays; nothing that it emits later is seen.
+// stop ends a turn that is queued or running. Text that it has emitted so far stays; nothing that it emits later is
+// seen. For a turn that has ended, the ack has AlreadyEnded. The agent's context ends after the commit.
 func (w commands) stop(t *tx, turn string, p Principal) (Ack, error) {
 	if turn == "" {
 		return Ack{}, reject(ReasonInvalid, "stop: a turn is required")
@@ -52,7 +53,8 @@ func (w commands) stop(t *tx, turn string, p Principal) (Ack, error) {
 }
 
 // answer closes an open request of a turn. The first answer wins: a later one is refused. An agent that waits in Ask gets the
-// answer from there. Otherwise the answer is stored and delivered until the agent accepts it.
+// answer from there. Otherwise the answer is stored and delivered until the agent accepts it. A decision must be one
+// of the request's options, or approve or deny.
 func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, error) {
 	a := event.Answer{ID: c.Request, Decision: c.Decision, Text: c.Text, Subject: p.Subject}
 	return w.keyed(ctx, c, func(t *tx) (Ack, error) {
@@ -113,7 +115,8 @@ func decisions(r *event.Request) []string {
 	return []string{string(event.Approve), string(event.Deny)}
 }
 
-// inject adds a message that starts no turn, such as a note or a proactive message.
+// inject adds a message that starts no turn, such as a note or a proactive message. The role is assistant, unless the
+// message has another one.
 func (w commands) inject(ctx context.Context, t *tx, p Principal, c Command) (Ack, error) {
 	m, err := w.message(c, event.Assistant)
 	if err != nil {
@@ -150,6 +153,8 @@ func (w commands) truncate(ctx context.Context, c Command) (Ack, error) {
 
 // truncateAt tries a truncate once. If the error is errTruncated, another attempt can succeed. The log is read before the job
 // is queued, because the message may be older than the feed's memory and reading a long log would block the writer.
+// With KeepFiles the truncate can be undone for a while, so files and sessions are kept. Otherwise files that only
+// the removed messages showed are removed before it returns, unless a message was added since the log was read.
 func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 	// Everything that is computed from history holds only up to head, so the job checks what has changed since.
 	history, head, err := w.readLog(ctx)
@@ -276,7 +281,8 @@ func (w commands) message(c Command, role event.Role) (event.Event, error) {
 }
 
 // entitle adds a title to a conversation that has none, from a message of its owner, in the message's commit. A guest's message
-// makes no title, because the title would remain after the guest's messages are redacted.
+// makes no title, because the title would remain after the guest's messages are redacted. The title is derived once,
+// and only if the configuration asks for titles.
 func (w *writer) entitle(t *tx, p Principal, m *event.Event) {
 	s := t.current()
 	if !w.core.cfg.Titles || s.Title != "" || m.Body.Role != event.User || !p.Admin && p.Subject != s.Owner {

@@ -10,7 +10,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// compactor compacts the logs of conversations whose turns have ended, one log at a time and concurrently with commits.
+// compactor compacts the logs of conversations whose turns have ended, one log at a time and concurrently with
+// commits. Its methods may be called from any goroutine. Only run and PauseCompaction call compact.
 type compactor struct {
 	life    context.Context // of the gateway; run ends with it
 	journal Journal
@@ -37,7 +38,8 @@ func newCompactor(life context.Context, j Journal, feeds *feed.Registry, log *sl
 	}
 }
 
-// add queues a log to be compacted up to a seq. No turn at or below the seq may run or wait.
+// add queues a log to be compacted up to a seq. No turn at or below the seq may run or wait. It never waits. Requests
+// for the same log are merged to the highest seq.
 func (s *compactor) add(conversation string, upto int64) {
 	s.mu.Lock()
 	s.todo[conversation] = max(upto, s.todo[conversation])
@@ -48,7 +50,8 @@ func (s *compactor) add(conversation string, upto int64) {
 	}
 }
 
-// drop removes a conversation from the queue and waits for the end of a compaction that has begun.
+// drop removes a conversation from the queue and waits for the end of a compaction that has begun. It is called
+// before a deletion, so that no compaction writes to a log that is gone.
 func (s *compactor) drop(conversation string) {
 	for {
 		s.mu.Lock()
@@ -131,7 +134,8 @@ func (s *compactor) run() {
 	}
 }
 
-// step compacts one log that is not paused. It returns false if there is none, or the gateway has drained.
+// step compacts one log that is not paused. It returns false if there is none, or the gateway has drained. An error
+// isn't retried here, since the log is complete without its compaction.
 func (s *compactor) step() bool {
 	s.mu.Lock()
 	var id string

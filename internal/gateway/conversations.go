@@ -33,7 +33,9 @@ type CreateOptions struct {
 }
 
 // Create creates a conversation that belongs to the principal. If an earlier call had the same key, it returns that
-// conversation and created is false.
+// conversation and created is false. Refusals are a *Rejection, and ErrExists if the id is taken. The call is
+// complete or has no effect; only after journal.ErrUnknown it may have had one, which a repetition with the key finds
+// out.
 func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s journal.Summary, created bool, err error) {
 	if err := Decide(p, ActionCreate, nil); err != nil {
 		return s, false, err
@@ -125,7 +127,8 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	return s, true, err
 }
 
-// createdBefore returns the conversation that an earlier command with the same key created; ok is false if there is none.
+// createdBefore returns the conversation that an earlier command with the same key created; ok is false if there is
+// none. A key that was used with another body is refused, because one of the two calls must be a mistake.
 func createdBefore(ctx context.Context, j Journal, key, hash string) (s journal.Summary, ok bool, err error) {
 	v, err := j.Get(ctx, key)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -153,7 +156,7 @@ func (g *Gateway) Conversation(ctx context.Context, p Principal, action Action, 
 }
 
 // Turn returns a turn and the id of its conversation, if the principal may do the action with the turn. A turn that is older
-// than the feed's memory is read from the log.
+// than the feed's memory is read from the log. The result is a copy. A turn that a truncate has removed is not found.
 func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id string) (conversation string, t transcript.Turn, err error) {
 	v, err := g.journal.Get(ctx, journalkey.Turn(id))
 	if err != nil {

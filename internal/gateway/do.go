@@ -9,7 +9,8 @@ import (
 
 // Do carries out a command. If the command is refused, the error is a *Rejection. Other errors are ErrNotFound, ErrForbidden,
 // ErrUnavailable and the context's. After a context error the command may still take effect; a repetition with the same key
-// returns its result.
+// returns its result. Commands of one conversation take effect one after another, in the order in which they reach
+// its writer. Access is decided here, and again in the commit where it may have changed in between.
 func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Command) (Ack, error) {
 	// The access that each command needs. What a command may do beyond that (a guest's send, an answer to another user's request)
 	// is decided where it is carried out.

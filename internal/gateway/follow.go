@@ -23,9 +23,12 @@ const (
 type follows struct {
 	core    *core
 	writers *writers
-	change  keylock.Locks // by agent name
+	// change makes calls of changed for the same agent wait for each other. Its keys are names of agents.
+	change keylock.Locks
 
-	mu         sync.Mutex
+	mu sync.Mutex
+	// hasStarted and closed bound the time in which agents are followed. Changes of the directory before and after it
+	// are ignored.
 	hasStarted bool
 	closed     bool
 	byAgent    map[string]*follow
@@ -37,7 +40,8 @@ type follow struct {
 	name     string
 	sessions *sessions
 	cancel   context.CancelFunc
-	returned chan struct{} // closed when Follow has returned for good
+	// returned is closed when Follow has returned for good.
+	returned chan struct{}
 }
 
 func newFollows(c *core, ws *writers) *follows {
@@ -62,7 +66,7 @@ func (f *follows) start() {
 }
 
 // changed ends the Follow of the agent that had a name, waits for its end, and starts that of the agent that has the name now.
-// Calls for the same name wait for each other.
+// Calls for the same name wait for each other. It blocks until the old Follow has returned, at most for returnLimit.
 func (f *follows) changed(name string) {
 	leave, err := f.change.Lock(f.core.life, name)
 	if err != nil {
@@ -110,7 +114,8 @@ func (f *follows) close() {
 	}
 }
 
-// end ends a Follow and waits until it has returned, up to returnLimit.
+// end ends a Follow and waits until it has returned, up to returnLimit. The gateway must not wait forever for an
+// agent that ignores its context.
 func (f *follow) end() {
 	f.cancel()
 	limit := time.NewTimer(returnLimit)
@@ -141,7 +146,8 @@ func (f *follows) conversationLost(conversation string) {
 	}
 }
 
-// run calls Follow until it returns without an error or the context is done.
+// run calls Follow until it returns without an error or the context is done. An agent whose Follow returns nil has
+// nothing to follow, and isn't asked again until it is replaced.
 func (f *follow) run(ctx context.Context, upstream agent.Follower) {
 	wait := followWait
 	for {

@@ -15,7 +15,8 @@ import (
 )
 
 // Hold is a legal hold. It protects a conversation, or all conversations of a subject, from being deleted, truncated, trimmed
-// or purged by anyone, until it is released.
+// or purged by anyone, until it is released. Either Conversation is set, or Subject and, if the gateway has tenants,
+// Tenant.
 type Hold struct {
 	Conversation string `json:"conversation,omitempty"`
 	Tenant       string `json:"tenant,omitempty"`
@@ -39,7 +40,8 @@ func (h Hold) String() string {
 	return fmt.Sprintf("subject %q", h.Subject)
 }
 
-// Holds is the set of a gateway's legal holds. Its methods may be called from several goroutines.
+// Holds is the set of a gateway's legal holds. Its methods may be called from several goroutines. All holds are in
+// memory, since each removal has to look them up.
 type Holds struct {
 	journal Journal
 	audit   *audit.Log
@@ -70,7 +72,8 @@ func (h *Holds) load(ctx context.Context) error {
 	return nil
 }
 
-// check returns an error if the principal may not place or release a hold, or if the hold is invalid.
+// check returns an error if the principal may not place or release a hold, or if the hold is invalid. Only admins may
+// place and release holds. Whether the subject exists isn't checked, because the gateway has no list of users.
 func (h *Holds) check(p Principal, hold Hold) error {
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return err
@@ -86,7 +89,8 @@ func (h *Holds) check(p Principal, hold Hold) error {
 	return nil
 }
 
-// Place puts a hold in force. If the same hold is in force already, Place returns it unchanged.
+// Place puts a hold in force. If the same hold is in force already, Place returns it unchanged. It waits for removals
+// that have begun, and after it returns no other one begins. The hold is in the journal before it is in force.
 func (h *Holds) Place(ctx context.Context, p Principal, hold Hold) (Hold, error) {
 	if err := h.check(p, hold); err != nil {
 		return hold, err
@@ -183,6 +187,7 @@ func (h *Holds) find(s *journal.Summary) (hold Hold, ok bool) {
 
 // Removing must be called before anything is removed from a conversation. If a hold protects it, the error is a *Rejection.
 // Otherwise no hold can be placed until release is called, which the caller does once the removal is committed.
+// release must be called exactly once, and soon: Place and Release wait for it.
 func (h *Holds) Removing(s journal.Summary) (release func(), err error) {
 	h.mu.RLock()
 	if hold, ok := h.find(&s); ok {

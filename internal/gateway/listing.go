@@ -11,6 +11,8 @@ import (
 
 // List returns the conversations that the principal may read: its own and those that are shared with it, newest first. before
 // is the last conversation of the previous page, or nil for the first page. If limit is 0, there is no limit.
+// Conversations that are being deleted, and unlisted ones, are left out. It reads further pages of the journal until
+// limit conversations are found, because a page may contain only those that the principal can't read.
 func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary, limit int) ([]journal.Summary, error) {
 	if err := Decide(p, ActionList, nil); err != nil {
 		return nil, err
@@ -57,7 +59,8 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 }
 
 // readPage returns the first conversations after before that any of the queries selects, each once. hasMore is true if there
-// may be more of them.
+// may be more of them. All queries have the same order, so the first limit conversations of all of them together are
+// complete; the others are read again for the next page.
 func readPage(ctx context.Context, j Journal, queries []journal.Query, before *journal.Summary, limit int) (page []journal.Summary, hasMore bool, err error) {
 	for _, q := range queries {
 		if before != nil {

@@ -11,7 +11,9 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// messageEvent checks a message and returns its event. command begins the errors. role applies if the message has none.
+// messageEvent checks a message and returns its event. command begins the errors. role applies if the message has
+// none. The event has no seq and no time yet. All errors are a *Rejection, whose text is for the client. The parts of
+// m aren't changed.
 func messageEvent(command string, m *CommandMessage, role event.Role, maxBytes int) (event.Event, error) {
 	if m == nil || (m.Text == "" && len(m.Parts) == 0) {
 		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is required", command)
@@ -47,7 +49,7 @@ func messageEvent(command string, m *CommandMessage, role event.Role, maxBytes i
 }
 
 // initialMessages checks the messages with which a conversation begins and returns their events. Together they must not exceed
-// the size limit of one message.
+// the size limit of one message. The events are numbered from 1 for this check only; numbered gives them their seqs.
 func initialMessages(messages []CommandMessage, maxBytes int) ([]event.Event, error) {
 	var events []event.Event
 	var fold transcript.Transcript // finds duplicate ids
@@ -84,7 +86,8 @@ func numbered(events []event.Event, after, at int64) []event.Event {
 	return events
 }
 
-// digest returns a digest of messages for the hash of a command's body, or "" if there are none.
+// digest returns a digest of messages for the hash of a command's body, or "" if there are none. Bodies are compared
+// by it, so two calls with the same key and other messages are a conflict.
 func digest(messages []CommandMessage) string {
 	if len(messages) == 0 {
 		return ""

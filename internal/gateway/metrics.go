@@ -14,7 +14,7 @@ import (
 
 // Metrics are the counters and histograms of a gateway; docs/metrics.md describes each. They are one [prometheus.Collector]. No
 // label contains an id or a value that a client chose. The agents are those of the configuration, and names from an upstream,
-// such as models and error codes, are limited in number.
+// such as models and error codes, are limited in number. Its methods are safe for concurrent use.
 type Metrics struct {
 	prometheus.Collector
 
@@ -43,6 +43,7 @@ type Metrics struct {
 	unknown     *prometheus.CounterVec   // dialect
 	frames      *prometheus.CounterVec   // dialect
 
+	// models limits the values of the label model, which upstreams choose.
 	models bounded
 }
 
@@ -50,7 +51,8 @@ type Metrics struct {
 // not fill the memory of the collector.
 const maxModels = 64
 
-// NewMetrics returns metrics that are not registered.
+// NewMetrics returns metrics that are not registered. Each gateway has its own, so that several can run in one
+// program. The caller registers them.
 func NewMetrics() *Metrics {
 	registry := prometheus.NewRegistry()
 	auto := promauto.With(registry)
@@ -157,7 +159,8 @@ func (m *Metrics) countEnd(agent string, b *event.Body, seconds float64) {
 	}
 }
 
-// bounded limits the number of names that are used as labels. The first ones are returned as they are, later ones as [other].
+// bounded limits the number of names that are used as labels. The first ones are returned as they are, later ones as
+// [other]. Names are never forgotten, so a series keeps its label.
 type bounded struct {
 	max   int
 	mu    sync.Mutex
@@ -190,7 +193,7 @@ func (b *bounded) name(s string) string {
 }
 
 // Dialects returns the dialects with decoders that count their frames: all frames, invalid ones, and those that the dialect
-// doesn't know.
+// doesn't know. Dialects that only encode are returned unchanged.
 func (m *Metrics) Dialects(r dialect.Registry) dialect.Registry {
 	dialects := r.List()
 	for i, d := range dialects {

@@ -36,7 +36,8 @@ type turnMetrics struct {
 }
 
 // begin starts to measure a turn that is about to run in this process. It returns the context from which the run's context is
-// derived. info needs no Parent.
+// derived. info needs no Parent. It must be called once for each turn, before its run starts. turnEnded or abandon
+// ends what it began.
 func (v *observer) begin(info TurnInfo) context.Context {
 	// The run's context doesn't come from a request: a turn outlives the command that started it.
 	ctx := v.core.life
@@ -52,7 +53,8 @@ func (v *observer) begin(info TurnInfo) context.Context {
 	return ctx
 }
 
-// abandon stops measuring all turns because the writer gives the conversation up.
+// abandon stops measuring all turns because the writer gives the conversation up. The turns aren't counted as ended,
+// because recovery continues them with another writer or ends them.
 func (v *observer) abandon(err error) {
 	for id, t := range v.turns {
 		if t.trace != nil {
@@ -63,7 +65,7 @@ func (v *observer) abandon(err error) {
 }
 
 // committed counts the events of a commit. It is called once readers can see them. submittedAt is when the journal got them,
-// durable when they were durable.
+// durable when they were durable. It must not block, since the next commit waits for it.
 func (v *observer) committed(events []event.Event, submittedAt, durable time.Time) {
 	shownAt := time.Now()
 	m := v.core.metrics
@@ -115,7 +117,8 @@ func (v *observer) committed(events []event.Event, submittedAt, durable time.Tim
 	}
 }
 
-// turnEnded counts and logs the end of a turn, and ends its trace. The turn may have run in an earlier process, or never.
+// turnEnded counts and logs the end of a turn, and ends its trace. The turn may have run in an earlier process, or
+// never. The duration is unknown, and not counted, for a turn that never started or is no longer in memory.
 func (v *observer) turnEnded(e *event.Event) {
 	name, seconds := "", -1.
 	v.feed.View(func(tr *transcript.Transcript) {

@@ -17,6 +17,7 @@ import (
 
 // The values under the key of an entry: the kind and id of the message or turn that it became, such as "message/ID" or "turn/ID".
 const (
+	// A repeated entry is recognized by its key, and later entries refer to what it became.
 	becameMessage = "message/"
 	becameTurn    = "turn/"
 	becameNothing = "nothing/" // it had no content
@@ -39,7 +40,8 @@ type outsides struct {
 	files      MediaStore
 }
 
-// prepare prepares an entry and stores its files. A file that is refused or missing becomes a failed part.
+// prepare prepares an entry and stores its files. A file that is refused or missing becomes a failed part. Nothing is
+// committed here. An entry that can't be an event gives an error that wraps [event.ErrInvalid].
 func (x outsides) prepare(ctx context.Context, e *agent.Entry) (prepared *outside, err error) {
 	prepared = &outside{entry: e, id: newID()}
 	// The operations of a run are mapped later, when the ids of what it answers are known.
@@ -94,7 +96,7 @@ func (o *outside) became() string {
 	return becameMessage + o.id
 }
 
-// start returns the event that starts the turn of a run.
+// start returns the event that starts the turn of a run. parent and answers may be empty.
 func (o *outside) start(name, answers, parent string) event.Event {
 	return event.Event{At: atOf(o.entry, 0), Type: event.TurnStart, Turn: o.id, Body: &event.Body{
 		Agent: name, Answers: answers, Parent: parent, Source: cmp.Or(o.entry.Source, sourceUpstream),
@@ -137,7 +139,8 @@ func atOf(e *agent.Entry, at int64) int64 {
 	return at
 }
 
-// cutParts cuts a message after maxBytes. An additional part at the end says how large the message was.
+// cutParts cuts a message after maxBytes. An additional part at the end says how large the message was. It doesn't
+// change parts.
 func cutParts(parts []event.Part, maxBytes int) []event.Part {
 	size := 0
 	for _, p := range parts {

@@ -40,7 +40,9 @@ func concerns(p Principal, s *journal.Summary) bool {
 	return s.Tenant == p.Tenant && s.Owner == p.Subject || granted(s, p) != ""
 }
 
-// Position returns how far a principal has read a conversation. s is a current summary. The caller checks access.
+// Position returns how far a principal has read a conversation. s is a current summary. The caller checks access. A
+// principal without a stored position has read nothing. The position is that of the principal's account, so all
+// admins share one.
 func (g *Gateway) Position(ctx context.Context, p Principal, s *journal.Summary) (at Position, err error) {
 	v, err := g.journal.Get(ctx, journalkey.Read(p.Account().Tenant, p.Account().Subject, s.ID))
 	if err == nil {
@@ -54,7 +56,8 @@ func (g *Gateway) Position(ctx context.Context, p Principal, s *journal.Summary)
 }
 
 // MarkRead stores that a principal has read a conversation up to a seq; 0 means all of it. A position never moves backward, and
-// one that changes nothing about what is unread is not written.
+// one that changes nothing about what is unread is not written. It returns the position after the call. A seq above
+// the head means the head. Most calls change nothing and cost two reads, without a commit.
 func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string, seq int64) (at Position, err error) {
 	if seq < 0 {
 		return at, reject(ReasonInvalid, "invalid seq %d: it must not be negative", seq)
@@ -99,7 +102,8 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 	return position, nil
 }
 
-// Positions notifies of changes to a principal's positions until Close is called.
+// Positions notifies of changes to a principal's positions until Close is called. The caller must close it. It
+// reports no changes from before the call.
 func (g *Gateway) Positions(p Principal) *Positions {
 	f := &Positions{of: &g.positions, account: p.Account(), ids: map[string]struct{}{}, changed: make(chan struct{}, 1)}
 	f.of.mu.Lock()
@@ -114,7 +118,8 @@ func (g *Gateway) Positions(p Principal) *Positions {
 	return f
 }
 
-// MarkHeard stores how far a principal has heard an answer. Only the newest mark is stored.
+// MarkHeard stores how far a principal has heard an answer. Only the newest mark is stored. A turn that the
+// conversation doesn't have is refused with ReasonUnknown. Marks aren't events: other readers don't see them.
 func (g *Gateway) MarkHeard(ctx context.Context, p Principal, conversation string, h HeardMark) error {
 	if h.Offset < 0 {
 		return reject(ReasonInvalid, "invalid offset %d: it must not be negative", h.Offset)

@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// positions are the principals that follow their read positions.
+// positions has the principals that follow their read positions. Its mu is locked before that of a follower.
 type positions struct {
 	mu        sync.Mutex
 	followers map[quota.Account]map[*Positions]struct{}
@@ -20,12 +20,13 @@ type Positions struct {
 	of      *positions
 	account quota.Account
 
-	mu      sync.Mutex
-	ids     map[string]struct{}
+	mu  sync.Mutex
+	ids map[string]struct{}
+	// changed has room for one value, which stands for any number of ids. mu protects ids.
 	changed chan struct{}
 }
 
-// Close stops the notifications.
+// Close stops the notifications. A value may still be in the channel after it.
 func (f *Positions) Close() {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
@@ -75,7 +76,9 @@ func (f *Positions) add(conversation string) {
 	}
 }
 
-// notifyUnread notifies the owner and the guests of a conversation that it may have become unread.
+// notifyUnread notifies the owner and the guests of a conversation that it may have become unread. Whether it is
+// unread for a follower is decided when that follower reads the position. With a grant to the whole tenant, all
+// followers of the tenant are notified, also those who have never opened the conversation.
 func (l *positions) notifyUnread(s *journal.Summary) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
-// presence counts who reads each conversation now.
+// presence counts the readers of each conversation by account. It is in memory only, since it concerns open
+// connections. The zero value is empty.
 type presence struct {
 	mu      sync.Mutex
 	readers map[string]map[quota.Account]int
@@ -25,7 +26,7 @@ func (s *presence) enter(conversation string, account quota.Account) {
 	s.readers[conversation][account]++
 }
 
-// leave undoes enter.
+// leave undoes enter. Each enter must be undone exactly once, or a user stays present forever.
 func (s *presence) leave(conversation string, account quota.Account) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +39,8 @@ func (s *presence) leave(conversation string, account quota.Account) {
 	}
 }
 
-// hasOthers reports whether another user than that of an account reads a conversation.
+// hasOthers reports whether another user than that of an account reads a conversation. A spoken answer, for example,
+// is only stopped by its listener if no one else follows it.
 func (s *presence) hasOthers(conversation string, account quota.Account) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

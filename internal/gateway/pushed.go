@@ -29,7 +29,9 @@ type PushedTurns struct{ g *Gateway }
 // PushedTurns returns the turns that producers push.
 func (g *Gateway) PushedTurns() PushedTurns { return PushedTurns{g} }
 
-// Begin begins a turn whose stream a producer pushes. If other turns are unfinished, it waits in the queue.
+// Begin begins a turn whose stream a producer pushes. If other turns are unfinished, it waits in the queue. The ack
+// has the id of the turn and whether it was started or queued. A repeated key returns the first ack, so a producer
+// may retry.
 func (pt PushedTurns) Begin(ctx context.Context, p Principal, conversation string, opt NewPushed) (Ack, error) {
 	if pt.g.Draining() {
 		return Ack{}, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
@@ -86,6 +88,7 @@ func (pt PushedTurns) FailQueued(ctx context.Context, conversation, turn string,
 }
 
 // Flush returns once everything that runs have emitted to a conversation is durable, with the seq of its last event.
+// A producer's acknowledgement is based on it: what it confirms survives a crash.
 func (pt PushedTurns) Flush(ctx context.Context, conversation string) (seq int64, err error) {
 	w, err := pt.g.writers.acquire(ctx, conversation)
 	if err != nil {
@@ -115,7 +118,7 @@ func (pt PushedTurns) IsUnfinished(ctx context.Context, conversation, turn strin
 }
 
 // MayBePushed reports whether a producer may push the stream of a turn: a producer began it, its agent has left it to one, or its agent
-// may still do so.
+// may still do so. It doesn't check the producer's credentials.
 func (pt PushedTurns) MayBePushed(ctx context.Context, conversation, turn, agentName string) (bool, error) {
 	if agentName == PushAgent {
 		return true, nil

@@ -12,7 +12,9 @@ import (
 )
 
 // queue is the queue of the jobs that change one conversation. A goroutine that exists while there are jobs runs them in order; jobs that
-// need not be alone share a commit. Text that arrives while no job is queued needs no goroutine.
+// need not be alone share a commit. Text that arrives while no job is queued needs no goroutine. So an idle
+// conversation has no goroutine. Its methods may be called by any goroutine, except take, stop and stopIfEmpty, which
+// belong to what runs the jobs.
 type queue struct {
 	goWrite func() bool // starts the goroutine, which calls take until it returns nil; false if the gateway has stopped
 	// mayWrite reports whether a job may be run without the goroutine, and writeNow runs it. It returns before the job is committed.
@@ -43,7 +45,7 @@ type job struct {
 }
 
 // refusal is the error of a job that a queue refuses because of err. A deleted conversation is not found; after any other error the command
-// may succeed with the conversation's next writer.
+// may succeed with the conversation's next writer. ErrUnavailable invites the caller to try again.
 func refusal(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return ErrNotFound
@@ -51,14 +53,15 @@ func refusal(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// finish reports the result of a job to its caller.
+// finish reports the result of a job to its caller. It never blocks, since the channel has room for the only result.
 func (j *job) finish(err error) {
 	if j.result != nil {
 		j.result <- err
 	}
 }
 
-// submit queues a command, alone, and waits until it is committed or has failed. While commits fail, commands are refused.
+// submit queues a command, alone, and waits until it is committed or has failed. While commits fail, commands are
+// refused. Commands have a person who can try again, so they aren't kept waiting for a disk that is full.
 func (q *queue) submit(ctx context.Context, do func(*tx) error) error {
 	q.mu.Lock()
 	err := q.closeErr
@@ -92,7 +95,8 @@ func (q *queue) await(ctx context.Context, alone bool, do func(*tx) error) error
 	}
 }
 
-// post queues a job and returns at once, however long the queue is. A closed queue drops the job.
+// post queues a job and returns at once, however long the queue is. A closed queue drops the job. Its job runs alone.
+// Its error isn't reported to anyone, so the job handles errors itself.
 func (q *queue) post(do func(*tx) error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +106,8 @@ func (q *queue) post(do func(*tx) error) {
 }
 
 // postText queues a job that adds about that many bytes of text, and doesn't wait for its commit. It blocks while more than maxWaiting
-// bytes are queued, which slows a fast agent down to the speed of the disk.
+// bytes are queued, which slows a fast agent down to the speed of the disk. A job that alone exceeds maxWaiting is
+// accepted if no other one waits, so a large emission can't block forever.
 func (q *queue) postText(ctx context.Context, bytes int, do func(*tx) error) error {
 	for {
 		q.mu.Lock()
@@ -146,7 +151,8 @@ func (q *queue) push(j *job) {
 }
 
 // take removes and returns the next jobs that share a commit. It returns nil if there are none or the queue is closed; then the goroutine
-// must end, because the next job starts another one.
+// must end, because the next job starts another one. It takes either one job that is alone, or all jobs up to the
+// next one of that kind.
 func (q *queue) take() []*job {
 	q.mu.Lock()
 	if len(q.jobs) == 0 || q.closeErr != nil {
@@ -210,7 +216,8 @@ func (q *queue) idle(ctx context.Context) error {
 	}
 }
 
-// close refuses all jobs from now on, those that wait included.
+// close refuses all jobs from now on, those that wait included. A job that is being committed still gets its own
+// result.
 func (q *queue) close(err error) {
 	q.mu.Lock()
 	q.closeErr = err

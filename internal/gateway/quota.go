@@ -27,7 +27,9 @@ type limits struct {
 	journal Journal
 }
 
-// rejection returns a *Rejection for the error of an exceeded quota, and counts it. It returns other errors unchanged.
+// rejection returns a *Rejection for the error of an exceeded quota, and counts it. It returns other errors
+// unchanged. RetryAfter is the limit's own wait if it knows one. Messages beyond a rate have their own reason, since
+// they only have to wait.
 func (l limits) rejection(err error) error {
 	var e *quota.Exceeded
 	if !errors.As(err, &e) {
@@ -56,7 +58,8 @@ func (p Principal) Account() quota.Account {
 }
 
 // sizeOf estimates how many bytes events will take in the log, including the turn's own events. It returns 0 if stored bytes
-// are not limited.
+// are not limited. An estimate is enough: the journal counts what is stored, and the quota only reserves until the
+// commit.
 func (l limits) sizeOf(events ...event.Event) (n int64) {
 	if !l.quota.BoundsBytes() {
 		return 0
@@ -79,7 +82,8 @@ func (l limits) metaSize(title *string, metadata map[string]json.RawMessage) int
 	return 2 * l.sizeOf(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: title, Metadata: metadata}})
 }
 
-// count counts the unfinished turns of a conversation. It is called before the conversation has a writer, which changes them.
+// count counts the unfinished turns of a conversation. It is called before the conversation has a writer, which
+// changes them. The quota replaces what it knew of the conversation, so counting twice is harmless.
 func (l limits) count(ctx context.Context, s *journal.Summary) error {
 	if !l.quota.BoundsTurns() {
 		return nil

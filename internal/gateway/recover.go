@@ -30,7 +30,8 @@ func (w recovery) adopt() {
 }
 
 // adoptTurns decides about each open turn. A queued turn stays queued, and a running one is resumed if its agent can resume it.
-// Otherwise the turn ends as interrupted, with the turns inside it.
+// Otherwise the turn ends as interrupted, with the turns inside it. All decisions are one commit, so a second crash
+// finds either all turns as they were or all of them decided.
 func (w recovery) adoptTurns(t *tx) error {
 	var runningTurns []transcript.Turn
 	w.feed.View(func(tr *transcript.Transcript) {
@@ -84,7 +85,8 @@ func (w recovery) adoptTurns(t *tx) error {
 	return nil
 }
 
-// within returns the turns that live and end with a turn: those inside it, except observed ones, which may outlive it.
+// within returns the turns that live and end with a turn: those inside it, except observed ones, which may outlive
+// it. Turns are in the order of their starts, so one pass finds those at any depth.
 func within(runningTurns []transcript.Turn, turn string, marks map[string]observedTurn) (inside []string) {
 	around := map[string]bool{turn: true}
 	for _, t := range runningTurns { // a turn comes before those inside it
@@ -106,7 +108,8 @@ func (w recovery) interrupt(t *tx, turn string) {
 	t.deleteTurnKeys(turn)
 }
 
-// resume gives a turn a run that continues at the end of the log. It returns false if the agent can't resume.
+// resume gives a turn a run that continues at the end of the log. It returns false if the agent can't resume. No
+// agent is called before the commit.
 func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, error) {
 	byProducer, err := isPushed(w.core.life, w.core.journal, open.ID)
 	if err != nil {
@@ -139,7 +142,8 @@ func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, er
 }
 
 // restore brings a turn to the state at the end of the log: the ids of its parts, the turns inside it, its open requests and
-// its clock. It returns false if the stored state doesn't fit the log.
+// its clock. It returns false if the stored state doesn't fit the log. A state that doesn't fit is logged, and the
+// turn ends as interrupted: a run that continues at the wrong place would repeat or lose text.
 func (w recovery) restore(t *tx, tn *turn, open transcript.Turn, inside []string) (bool, error) {
 	keys, err := w.core.journal.Get(w.core.life, journalkey.TurnMapper(open.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
@@ -178,7 +182,8 @@ func (tn *turn) redeliverAnswers(ctx context.Context) error {
 	return err
 }
 
-// restoreClock sets the clock of a turn that is resumed.
+// restoreClock sets the clock of a turn that is resumed. The time limit of a turn counts from its start, without the
+// time in which it waited for a person; both are stored.
 func (tn *turn) restoreClock(of *transcript.Turn) error {
 	var since, waitedMillis int64
 	for _, req := range of.Requests {

@@ -21,6 +21,7 @@ type Guests struct{ g *Gateway }
 func (g *Gateway) Guests() Guests { return Guests{g} }
 
 // Conversations lists the conversations of others that are shared with a subject, and those that it has written in.
+// Both come from keys, so no log is read.
 func (gs Guests) Conversations(ctx context.Context, p Principal, tenant, subject string) (sharedIDs, wrote []string, err error) {
 	g := gs.g
 	if err := Decide(p, ActionAdmin, nil); err != nil {
@@ -56,6 +57,7 @@ func saidBy(e *event.Event, subject string) bool {
 }
 
 // EventsBy calls f with each event of a conversation that contains text or the name of a guest, as it is in the log.
+// f's error ends the reading and is returned. The event must not be kept after f returns.
 func (gs Guests) EventsBy(ctx context.Context, p Principal, conversation, subject string, f func(*event.Event) error) error {
 	g := gs.g
 	if _, err := g.Conversation(ctx, p, ActionAdmin, conversation); err != nil {
@@ -86,6 +88,9 @@ const pageBytes = 1 << 20
 // Redact removes the messages and the name of a guest from a conversation: readers see the messages empty, and the log doesn't
 // contain their text any more. Answers of agents stay. It returns the number of messages. If it is interrupted, it can be
 // repeated. A legal hold prevents it.
+//
+// The order makes an interruption harmless. First readers see empty messages, then the log is overwritten in place,
+// and the key that leads here is deleted last, so a purge that is repeated finds the conversation again.
 func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject string) (n int, err error) {
 	g := gs.g
 	if err := Decide(p, ActionAdmin, nil); err != nil {

@@ -17,6 +17,11 @@ var errChanged = errors.New("gateway: the conversation has changed")
 
 // restore undoes a truncate: it removes the one question that was sent since and its answer, and adds the removed messages again. A turn
 // that answers is stopped first.
+//
+// The order has three steps. First it checks what would be restored, so that a refused restore stops nothing. Then it
+// stops the turns, because a restore needs a conversation in which nothing runs. Then it tries to restore until the
+// log stays unchanged between reading it and the commit. The result of a restore is a truncate, followed by the
+// events that the undone truncate had removed.
 func (w commands) restore(ctx context.Context, p Principal, c Command) (Ack, error) {
 	var x undo
 	var ok bool
@@ -62,8 +67,11 @@ func (w commands) restore(ctx context.Context, p Principal, c Command) (Ack, err
 	}
 }
 
-// tryRestore tries a restore once. If the error is errChanged, another attempt can succeed. The log is read before the job is queued,
-// because reading a long log would block the writer.
+// tryRestore tries a restore once. If the error is errChanged, another attempt can succeed. The log is read before
+// the job is queued, because reading a long log would block the writer.
+//
+// Everything that a restore changes is one commit: the events, the keys of agents' sessions, and the references to
+// files. The added events were counted, announced and billed before, so they are marked as a backfill.
 func (w commands) tryRestore(ctx context.Context, c Command) (Ack, error) {
 	log, err := w.core.journal.Read(ctx, w.id, 0, 0)
 	if err != nil {
@@ -110,11 +118,14 @@ func (w commands) tryRestore(ctx context.Context, c Command) (Ack, error) {
 // restoration is what a truncate has removed and a restore adds again.
 type restoration struct {
 	events []event.Event
-	turns  map[string]bool
-	files  []event.Part // that show files
+	// turns has the ids of the removed turns, which must not count as new ones.
+	turns map[string]bool
+	files []event.Part // that show files
 }
 
-// removedBy finds in a log what an undoable truncate has removed. It refuses if more was added since than a question and its answer.
+// removedBy finds in a log what an undoable truncate has removed. It refuses if more was added since than a question
+// and its answer. It folds the log twice, up to the truncate and with it, and compares. The result has the events in
+// the compacted form, with the ids and times that they had.
 func removedBy(log []event.Event, x undo) (r restoration, err error) {
 	at := slices.IndexFunc(log, func(e event.Event) bool { return e.Seq == x.truncate })
 	if at < 0 {

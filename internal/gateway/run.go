@@ -13,7 +13,8 @@ import (
 	"github.com/leat-dev/leat/internal/service/capture"
 )
 
-// run runs the agent of one turn. It knows the conversation only through its link to the writer.
+// run runs the agent of one turn. It knows the conversation only through its link to the writer. Its context ends
+// with one of the causes below, from which its parts conclude whether the turn has ended or continues elsewhere.
 type run struct {
 	runConfig
 	core    *core // of this process
@@ -56,22 +57,24 @@ var (
 	errOver = fmt.Errorf("%w (%w)", ErrTurnOver, agent.ErrTurnOver)
 )
 
-// isOver reports whether the turn has ended, or belongs to a writer that gave its conversation up.
+// isOver reports whether the turn has ended, or belongs to a writer that gave its conversation up. A detached run
+// isn't over: its turn continues in the next process.
 func (r *run) isOver() bool {
 	cause := context.Cause(r.ctx)
 	return errors.Is(cause, errOver) || errors.Is(cause, errLost)
 }
 
-// TurnEnded implements [runner].
+// TurnEnded implements [runner]. The agent then has returnLimit to return, before the queue continues without it.
 func (r *run) TurnEnded() { r.cancel(errEnded) }
 
-// Lose implements [runner].
+// Lose implements [runner]. The emitter is closed, so that nothing that the agent still emits reaches the
+// conversation's next writer.
 func (r *run) Lose(reason string) {
 	r.cancel(fmt.Errorf("%w: %s", errLost, reason))
 	r.emitter.Close()
 }
 
-// Steerable implements [runner].
+// Steerable implements [runner]. An agent without a Chooser accepts messages at any time.
 func (r *run) Steerable() bool {
 	if _, ok := r.agent.Agent.(agent.Steerer); !ok {
 		return false
@@ -89,7 +92,8 @@ func (r *run) Steer(ctx context.Context, m agent.Message) error {
 	return s.Steer(ctx, r.currentInput(), m)
 }
 
-// Drain implements [runner].
+// Drain implements [runner]. It also returns when ctx ends. It changes nothing: the caller then detaches or ends the
+// turn.
 func (r *run) Drain(ctx context.Context) {
 	tick := time.NewTicker(drainInterval)
 	defer tick.Stop()
@@ -107,7 +111,8 @@ func (r *run) Drain(ctx context.Context) {
 // drainInterval is how often Drain checks whether the turn can be resumed now, because its agent left it to a producer.
 const drainInterval = 100 * time.Millisecond
 
-// Detach implements [runner].
+// Detach implements [runner]. The agent's context ends, and its turn stays open in the log. If the turn can't be
+// resumed, Detach does nothing.
 func (r *run) Detach() bool {
 	if !r.resumable() {
 		return false

@@ -13,7 +13,9 @@ import (
 )
 
 // begin starts a turn, or queues it while another one is unfinished. It returns the state of the message that the turn answers,
-// and the seq of the last event. If state isn't nil, it is stored as the first state of a pushed stream.
+// and the seq of the last event. If state isn't nil, it is stored as the first state of a pushed stream. It adds all
+// that a new turn needs to the commit: its place among the open turns, its keys and its first event. The caller has
+// checked the limits.
 func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Principal, state json.RawMessage) (event.MessageState, int64) {
 	// A conversation has one running turn from its queue. Any other open turn of the queue makes this one wait.
 	s := t.edit()
@@ -44,7 +46,8 @@ func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Prin
 	return became, seq
 }
 
-// startTurn gives a turn its run, and starts the run when the tx, which contains the turn.start, is durable.
+// startTurn gives a turn its run, and starts the run when the tx, which contains the turn.start, is durable. If the
+// commit fails, no agent is called: the writer is given up with its turns.
 func (w *writer) startTurn(t *tx, id, name string, a Agent, answers string, p agent.Principal) {
 	in := agent.Input{Conversation: w.id, Turn: id, Key: id, Principal: p, Metadata: w.summary.Metadata, Ingest: w.issue(t, id, a)}
 	tn := w.newTurn(id, name, a, p)

@@ -20,7 +20,9 @@ import (
 const steerLimit = 10 * time.Second
 
 // send adds a user's message and makes sure that a turn answers it: the running turn if its agent accepts the message,
-// otherwise a new one, which starts at once or waits in the queue.
+// otherwise a new one, which starts at once or waits in the queue. The idempotency key decides first: a repetition
+// gets the first outcome even if it would be refused now. The exception is a turn that ended before its agent was
+// reached, where the repetition starts another turn for the same message.
 func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error) {
 	m, err := w.message(c, event.User)
 	if err != nil {
@@ -84,7 +86,9 @@ func (w commands) neverStarted(turn string) (yes bool) {
 	return yes
 }
 
-// choose returns the agent that answers a command: the one that it names, otherwise the conversation's, otherwise the default.
+// choose returns the agent that answers a command: the one that it names, otherwise the conversation's, otherwise the
+// default. The error names the agent and is a *Rejection with ReasonUnknownAgent. p may not see agents that others
+// do.
 func (w commands) choose(name string, p Principal) (string, Agent, error) {
 	name = cmp.Or(name, w.info().Agent, w.core.cfg.DefaultAgent)
 	a, ok := w.core.agent(name, behalf(p))
@@ -97,7 +101,8 @@ func (w commands) choose(name string, p Principal) (string, Agent, error) {
 	return name, a, nil
 }
 
-// steerable returns the running turn if it is the agent's and the agent may accept messages into it.
+// steerable returns the running turn if it is the agent's and the agent may accept messages into it. Observed turns
+// don't count, because the gateway can't add to what another client began.
 func (w commands) steerable(name string) *turn {
 	tn := w.turns.fromQueue()
 	if tn == nil || tn.isOver.Load() || tn.name != name || !tn.runner.Steerable() {
@@ -140,7 +145,8 @@ func (w commands) steer(ctx context.Context, p Principal, tn *turn, m event.Even
 	}
 }
 
-// steerIn commits the message and then offers it to the agent. If the agent refuses it, the message gets a turn of its own.
+// steerIn commits the message and then offers it to the agent. If the agent refuses it, the message gets a turn of
+// its own. Both outcomes are final for the caller: it never has to send the message again.
 func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Event, c Command) (Ack, error) {
 	b := m.Get()
 	text := ""

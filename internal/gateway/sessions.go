@@ -16,8 +16,9 @@ import (
 const sessionsPage = 1000
 
 // sessions is [agent.Sessions] for one agent: the sessions that it stored for conversations, and the entries that it adds to
-// them.
+// them. One agent's Follow uses it at a time, but the gateway's other goroutines call changed and conversationLost.
 type sessions struct {
+	// agent is the one that had name when the Follow began. Entries are added in its name.
 	core    *core
 	writers *writers
 	name    string
@@ -35,7 +36,7 @@ func newSessions(c *core, ws *writers, name string, a Agent) *sessions {
 	return &sessions{core: c, writers: ws, name: name, agent: a, hasSession: map[string]bool{}, wake: make(chan struct{})}
 }
 
-// changed makes Next return a conversation.
+// changed makes Next return a conversation. It never blocks, because a commit calls it.
 func (s *sessions) changed(conversation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +65,8 @@ func (s *sessions) add(conversation string) {
 	}
 }
 
-// List implements [agent.Sessions].
+// List implements [agent.Sessions]. A session that changes while it reads is returned by Next too, so nothing is
+// missed.
 func (s *sessions) List(ctx context.Context) ([]agent.Session, error) {
 	s.mu.Lock()
 	s.pending = nil // the list below contains what was committed so far; Next returns later changes
@@ -90,7 +92,8 @@ func (s *sessions) List(ctx context.Context) ([]agent.Session, error) {
 	return list, nil
 }
 
-// Next implements [agent.Sessions].
+// Next implements [agent.Sessions]. It returns the current session and not the one at the time of the change, so
+// several changes of a conversation are one.
 func (s *sessions) Next(ctx context.Context) (agent.Session, error) {
 	for {
 		s.mu.Lock()
@@ -116,7 +119,8 @@ func (s *sessions) Next(ctx context.Context) (agent.Session, error) {
 	}
 }
 
-// of returns a conversation's current session. Session is nil if there is none.
+// of returns a conversation's current session. Session is nil if there is none. The principal of the session is the
+// conversation's owner, for whom the agent follows it.
 func (s *sessions) of(ctx context.Context, conversation string) (agent.Session, error) {
 	session := agent.Session{Conversation: conversation}
 	sum, err := readSummary(ctx, s.core.journal, conversation)
@@ -141,7 +145,8 @@ func (s *sessions) of(ctx context.Context, conversation string) (agent.Session, 
 	return session, nil
 }
 
-// Add implements [agent.Sessions].
+// Add implements [agent.Sessions]. If the conversation doesn't exist, the error is [agent.ErrNoSession]. Entries
+// whose keys are known are skipped, so a repetition after a crash is harmless.
 func (s *sessions) Add(ctx context.Context, conversation string, entries []agent.Entry, cursor json.RawMessage) error {
 	if err := checkEntries(entries); err != nil {
 		return err

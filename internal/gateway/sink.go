@@ -13,7 +13,8 @@ import (
 	"github.com/leat-dev/leat/internal/service/capture"
 )
 
-// sink is a run as its emitter uses it.
+// sink is a run as its emitter uses it. A separate type keeps the methods that agents may call apart from those of
+// the runner.
 type sink run
 
 var (
@@ -25,7 +26,8 @@ var (
 	_ agent.WorkspaceSink = (*sink)(nil)
 )
 
-// Emit implements [agent.Sink].
+// Emit implements [agent.Sink]. After a detach it returns ErrTurnOver without counting the operations as late,
+// because they aren't lost.
 func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessage) error {
 	r := (*run)(s)
 	if errors.Is(context.Cause(r.ctx), errDetached) {
@@ -80,7 +82,8 @@ func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error
 }
 
 // KeepSession implements [agent.SessionSink]. It works until the agent has returned, even after the turn was stopped, because the
-// next turn continues the session.
+// next turn continues the session. The session must be JSON of at most [agent.MaxSession] bytes; nil deletes it. It
+// is durable when KeepSession returns nil.
 func (s *sink) KeepSession(ctx context.Context, session json.RawMessage) error {
 	switch {
 	case len(session) > agent.MaxSession:
@@ -133,7 +136,8 @@ func (s *sink) Body(name string) { s.capture.SetDialect(name, true) }
 // Messages implements [agent.BodySink].
 func (s *sink) Messages(name string) { s.capture.SetDialect(name, false) }
 
-// forgetRaw deletes the captured bytes of the conversation's turns, because requests to agents contain the removed messages.
+// forgetRaw deletes the captured bytes of the conversation's turns, because requests to agents contain the removed
+// messages. A failure isn't returned, since the command that removed the messages has succeeded.
 func (w *writer) forgetRaw(ctx context.Context) {
 	captures := w.core.cfg.Raw
 	if err := captures.Forget(context.WithoutCancel(ctx), w.id); err != nil {
@@ -141,7 +145,9 @@ func (w *writer) forgetRaw(ctx context.Context) {
 	}
 }
 
-// masking is a log handler that masks secrets in what an agent logs about a turn, such as the output of programs and addresses.
+// masking is a log handler that masks secrets in what an agent logs about a turn, such as the output of programs and
+// addresses. Secrets are those of the agent's configuration. A text that contains one in another form, such as
+// encoded, isn't recognized.
 type masking struct {
 	slog.Handler
 	secrets []string

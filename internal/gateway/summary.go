@@ -61,7 +61,8 @@ func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMess
 	s.Metadata = merged
 }
 
-// readSummary returns a conversation that is not being deleted. It doesn't check access.
+// readSummary returns a conversation that is not being deleted. It doesn't check access. The gateway's own logs are
+// never found here, so no route can reach them.
 func readSummary(ctx context.Context, j Journal, id string) (journal.Summary, error) {
 	if system(id) {
 		return journal.Summary{}, ErrNotFound
@@ -77,7 +78,8 @@ func readSummary(ctx context.Context, j Journal, id string) (journal.Summary, er
 	return s, nil
 }
 
-// summaryFor returns one summary, if the principal may do action with the conversation.
+// summaryFor returns one summary, if the principal may do action with the conversation. The error is ErrNotFound or
+// ErrForbidden if it may not, as Decide says.
 func summaryFor(ctx context.Context, j Journal, p Principal, action Action, id string) (journal.Summary, error) {
 	s, err := readSummary(ctx, j, id)
 	if errors.Is(err, ErrDamaged) { // its owner can't be read, so only an admin learns that it exists

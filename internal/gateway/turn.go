@@ -30,6 +30,7 @@ type turn struct {
 	isOver     atomic.Bool  // the end is committed, or in the commit that is being made
 	answeredAt atomic.Int64 // when the last request was answered, epoch milliseconds
 
+	// mu protects timers, which the writer sets and which fire in other goroutines.
 	mu     sync.Mutex
 	timers map[string]*time.Timer // limits of open requests
 	clock  clock
@@ -55,15 +56,17 @@ func (w *writer) newTurn(id, name string, a Agent, p agent.Principal) *turn {
 	return tn
 }
 
-// start starts the turn's run. It is called when the turn's start is durable.
+// start starts the turn's run. It is called when the turn's start is durable. The reference to the writer is released
+// when the run has returned, so a conversation stays in memory while an agent works in it.
 func (tn *turn) start(start runStart) {
 	tn.writer.retain()
 	tn.clock.start(tn.writer.core.settings().TurnLimit, tn.expire)
 	tn.runner.Start(start)
 }
 
-// emit adds operations of the agent to the commit. If one of them doesn't apply, the turn fails. The agent's state is part of
-// the same commit.
+// emit adds operations of the agent to the commit, together with the agent's state. If one of them doesn't apply, the
+// turn fails. After the turn's end the operations are only counted, and the error is ErrTurnOver. The agent doesn't
+// get the error, because it doesn't wait for the job.
 func (tn *turn) emit(t *tx, e emission) error {
 	w := tn.writer
 	if tn.isOver.Load() {
@@ -107,7 +110,8 @@ func (tn *turn) emit(t *tx, e emission) error {
 	return nil
 }
 
-// add adds mapped events to the commit and updates the turn's open turns and requests from them.
+// add adds mapped events to the commit and updates the turn's open turns and requests from them. It runs in a job.
+// The clock of the turn stands still while one of its requests is open.
 func (tn *turn) add(t *tx, events []event.Event) {
 	for i := range events {
 		e := events[i]
@@ -139,7 +143,8 @@ func (tn *turn) add(t *tx, events []event.Event) {
 	}
 }
 
-// resolve closes a request with its answer.
+// resolve closes a request with its answer. An answer is stored also if the agent waits for it, because the process
+// may end before the agent has used it.
 func (tn *turn) resolve(t *tx, a event.Answer) {
 	tn.answeredAt.Store(nowMillis()) // from now on the limit on silence counts again
 	delete(tn.requests, a.ID)
@@ -177,7 +182,8 @@ func (tn *turn) setAnswer(t *tx, a storedAnswer) error {
 	return nil
 }
 
-// limit ends the turn if a request is still open after d.
+// limit ends the turn if a request is still open after d. The timer only queues a job. Whether the request is still
+// open is decided there, so an answer at the same moment either counts or comes too late.
 func (tn *turn) limit(request string, d time.Duration) {
 	tn.mu.Lock()
 	defer tn.mu.Unlock()
@@ -194,7 +200,8 @@ func (tn *turn) limit(request string, d time.Duration) {
 	})
 }
 
-// expire ends a turn that has run for too long.
+// expire ends a turn that has run for too long. The clock is asked again, because the turn may have waited for a
+// person since the timer was set.
 func (tn *turn) expire() {
 	limit, exceeded := tn.clock.expired()
 	if !exceeded || tn.isOver.Load() {
@@ -246,6 +253,7 @@ func (tn *turn) finish(t *tx) {
 }
 
 // lose stops the turn's run because the writer gave the conversation up. Recovery decides how the turn continues.
+// Nothing is added to the log, because its writer can't commit.
 func (tn *turn) lose(err error) {
 	tn.isOver.Store(true)
 	tn.stopTimers()

@@ -14,7 +14,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// turnPrincipal returns the principal on whose behalf an unfinished turn runs or waits.
+// turnPrincipal returns the principal on whose behalf an unfinished turn runs or waits. The key is deleted when the
+// turn ends, and then the error is [journal.ErrNotFound].
 func turnPrincipal(ctx context.Context, j Journal, turn string) (p agent.Principal, err error) {
 	v, err := j.Get(ctx, journalkey.TurnPrincipal(turn))
 	if err == nil {
@@ -60,14 +61,16 @@ func lookUpObserved(ctx context.Context, j Journal, turn string) (m observedTurn
 	return m, true, nil
 }
 
-// storedAnswer is the value of an answer's key.
+// storedAnswer is the value of an answer's key. It is stored in the commit of the answer and changed when the agent
+// has accepted it.
 type storedAnswer struct {
 	event.Answer
 	// IsDelivered is true once the agent has accepted the answer.
 	IsDelivered bool `json:"told,omitempty"`
 }
 
-// undeliveredAnswers returns the answers of a turn that its agent has not accepted.
+// undeliveredAnswers returns the answers of a turn that its agent has not accepted. An answer that can't be read is
+// an error, since an agent would otherwise wait forever.
 func undeliveredAnswers(ctx context.Context, j Journal, turn string) ([]event.Answer, error) {
 	keys, err := j.Keys(ctx, journalkey.Answer(turn, ""))
 	if err != nil {

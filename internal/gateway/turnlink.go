@@ -15,12 +15,15 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// turnLink implements [turnWriter] for runs in the writer's own process.
+// turnLink implements [turnWriter] for runs in the writer's own process. Its methods are called by the goroutines of
+// runs. They reach the conversation's state only through jobs of the writer, whose results they wait for, except
+// Emit, Activity and Returned.
 type turnLink struct{ writer *writer }
 
 var _ turnWriter = turnLink{}
 
-// Emit implements [turnWriter].
+// Emit implements [turnWriter]. It returns when the operations are queued, not when they are durable. Flush waits for
+// that. An operation that doesn't apply fails the turn later, in its job, so its error isn't returned here.
 func (l turnLink) Emit(ctx context.Context, e emission) error {
 	// The queue of texts is bounded by bytes. 64 stands for the fixed cost of an emission without text.
 	bytes := 64
@@ -36,12 +39,13 @@ func (l turnLink) Emit(ctx context.Context, e emission) error {
 	})
 }
 
-// Flush implements [turnWriter].
+// Flush implements [turnWriter]. An empty job is enough, because the jobs of a conversation are committed in order.
 func (l turnLink) Flush(ctx context.Context, _ string) error {
 	return l.writer.await(ctx, false, func(*tx) error { return nil })
 }
 
-// Ask implements [turnWriter].
+// Ask implements [turnWriter]. An answer reaches the agent only after it is durable. If ctx ends first, the request
+// stays open, and an answer to it is stored for the next Ask.
 func (l turnLink) Ask(ctx context.Context, id string, req event.Request) (event.Answer, error) {
 	w := l.writer
 	// After a restart an agent asks the same question again. If a user has answered it meanwhile, the stored answer counts.
@@ -88,7 +92,8 @@ func (l turnLink) Ask(ctx context.Context, id string, req event.Request) (event.
 	}
 }
 
-// Activity implements [turnWriter].
+// Activity implements [turnWriter]. It reads the feed's fold, so it shows what is committed and costs as much as
+// there are unfinished messages.
 func (l turnLink) Activity(_ context.Context, id string) (a activity, err error) {
 	w := l.writer
 	tn := w.turns.get(id)
@@ -100,7 +105,8 @@ func (l turnLink) Activity(_ context.Context, id string) (a activity, err error)
 	return a, nil
 }
 
-// isWaiting reports whether a tool of the turn runs, or a request is open.
+// isWaiting reports whether a tool of the turn runs, or a request is open. While either is the case, the limit on
+// silence doesn't count.
 func isWaiting(t *transcript.Transcript, id string) bool {
 	if turn := t.Turn(id); turn != nil && len(turn.Requests) > 0 {
 		return true
@@ -132,7 +138,8 @@ func (l turnLink) SetSession(ctx context.Context, id string, session json.RawMes
 	})
 }
 
-// SetPushed implements [turnWriter].
+// SetPushed implements [turnWriter]. From that commit on, the turn survives this process, with state as what its
+// producer's stream is continued from.
 func (l turnLink) SetPushed(ctx context.Context, id string, state json.RawMessage) error {
 	w := l.writer
 	return w.await(ctx, false, func(t *tx) error {
@@ -145,7 +152,7 @@ func (l turnLink) SetPushed(ctx context.Context, id string, state json.RawMessag
 	})
 }
 
-// SetDelivered implements [turnWriter].
+// SetDelivered implements [turnWriter]. An answer isn't delivered again after it, also not after a restart.
 func (l turnLink) SetDelivered(ctx context.Context, id string, a event.Answer) error {
 	w := l.writer
 	return w.await(ctx, false, func(t *tx) error {
@@ -157,7 +164,7 @@ func (l turnLink) SetDelivered(ctx context.Context, id string, a event.Answer) e
 	})
 }
 
-// End implements [turnWriter].
+// End implements [turnWriter]. It returns nil if the turn has ended before, since it then has its only end already.
 func (l turnLink) End(ctx context.Context, id string, end event.Body) error {
 	w := l.writer
 	return w.await(ctx, true, func(t *tx) error {
@@ -168,7 +175,8 @@ func (l turnLink) End(ctx context.Context, id string, end event.Body) error {
 	})
 }
 
-// Returned implements [turnWriter].
+// Returned implements [turnWriter]. It must be called exactly once for each run, as its last call: the writer may
+// leave memory after it.
 func (l turnLink) Returned(_ context.Context, id string, report runReport) error {
 	w := l.writer
 	tn := w.turns.get(id)

@@ -10,7 +10,9 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// tx collects what the jobs of one commit add. It knows the conversation before the commit, and the writer not at all.
+// tx collects what the jobs of one commit add. It knows the conversation before the commit, and the writer not at
+// all. Jobs add to it in turn, and each sees what those before it have added. One goroutine uses it, and nothing of
+// it is visible before the commit.
 type tx struct {
 	conversation string
 	head         int64            // seq of the last event before this commit
@@ -33,7 +35,8 @@ type tx struct {
 	restored map[string]bool
 }
 
-// add appends an event with the next seq of the log, and returns the seq. If the event has no time, it gets the current one.
+// add appends an event with the next seq of the log, and returns the seq. If the event has no time, it gets the
+// current one. Seqs have no gaps, so what add returns is right if the commit succeeds.
 func (t *tx) add(e event.Event) int64 {
 	e.Seq = t.head + int64(len(t.events)) + 1
 	if e.At == 0 {
@@ -58,7 +61,8 @@ func (t *tx) setKey(key string, value []byte, expires int64) {
 	t.keys = append(t.keys, journal.KeyValue{Key: key, Value: value, Expires: expires})
 }
 
-// edit returns the summary for changes. It is written with the commit.
+// edit returns the summary for changes. It is written with the commit. The lists that jobs change are copied, because
+// other goroutines read those of the committed summary.
 func (t *tx) edit() *journal.Summary {
 	if t.summary == nil {
 		s := *t.committed
@@ -109,7 +113,8 @@ func (t *tx) reserve(p Principal, n quota.Need) error {
 	return nil
 }
 
-// cancelReservations cancels the reservations from the n-th on, which belong to a job that has failed.
+// cancelReservations cancels the reservations from the n-th on, which belong to a job that has failed. It keeps those
+// of the other jobs in the commit.
 func (t *tx) cancelReservations(n int) {
 	for _, g := range t.reservations[n:] {
 		g.Cancel()
@@ -143,7 +148,8 @@ func (t *tx) deleteTurnKeys(id string) {
 	t.setKey(journalkey.TurnWaited(id), nil, 0)
 }
 
-// isPlain reports whether nothing but the feed and its watchers follows from the commit.
+// isPlain reports whether nothing but the feed and its watchers follows from the commit. Such a commit, which is what
+// most text is, can be finished by the journal's goroutine.
 func (t *tx) isPlain() bool {
 	return t.summary == nil && len(t.after)+len(t.reservations)+len(t.endedTurns) == 0 && !t.terminal && !t.isBackfill && !t.unshared
 }
@@ -167,7 +173,8 @@ func (t *tx) setWaiting(turn string, isWaiting bool) {
 	}
 }
 
-// closeTurn removes a turn, whose end is in the commit, from the open ones.
+// closeTurn removes a turn, whose end is in the commit, from the open ones. The caller adds the end of the turn
+// itself.
 func (t *tx) closeTurn(id string) {
 	s := t.edit()
 	s.Open = slices.DeleteFunc(s.Open, func(open string) bool { return open == id })

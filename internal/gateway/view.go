@@ -13,7 +13,8 @@ import (
 
 // ViewTranscript calls fn with the newest part of a conversation's transcript. If fn returns false because it needs an older
 // part, it is called a second time with the whole transcript. fn must not change or retain the transcript, and must be fast,
-// because no commit is shown to readers meanwhile.
+// because no commit is shown to readers meanwhile. The second call doesn't hold the feed up, but reads and folds all
+// of the log. Its transcript has no further part, so the result of fn is ignored then.
 func (g *Gateway) ViewTranscript(ctx context.Context, p Principal, conversation string, fn func(*transcript.Transcript) bool) error {
 	f, err := g.Feed(ctx, p, conversation)
 	if err != nil {
@@ -56,7 +57,8 @@ func FirstTitle(ctx context.Context, g *Gateway, p Principal, conversation strin
 	return title, err
 }
 
-// titleIn returns the title that the owner's first message makes, or "".
+// titleIn returns the title that the owner's first message makes, or "". Messages of guests and of channels' other
+// users don't count, since the title is the owner's.
 func titleIn(t *transcript.Transcript, s *journal.Summary) string {
 	for _, m := range t.Messages {
 		if m.Role != event.User || m.Author != nil && m.Author.ID != "" && m.Author.ID != s.Owner {
@@ -73,7 +75,8 @@ func titleIn(t *transcript.Transcript, s *journal.Summary) string {
 
 // PauseCompaction compacts a conversation's log as far as possible, and prevents its compaction until release is called, so
 // that the log stays the same up to the head of the returned summary. New events are still appended, and the conversation can
-// still be deleted. It is for copies that are read in several steps, such as exports.
+// still be deleted. It is for copies that are read in several steps, such as exports. Several callers may pause the
+// same conversation; only the first one compacts. release may be called twice.
 func (g *Gateway) PauseCompaction(ctx context.Context, p Principal, conversation string) (journal.Summary, func(), error) {
 	w, err := g.writers.acquire(ctx, conversation)
 	if err != nil {

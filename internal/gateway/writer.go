@@ -15,7 +15,8 @@ import (
 )
 
 // writer is the only place that changes a conversation. Each change is a job in its queue, which its goroutine or writeText runs and
-// commits, one at a time. A writer whose commit has failed is not used again, because its memory may be ahead of the log.
+// commits, one at a time. A writer whose commit has failed is not used again, because its memory may be ahead of the
+// log. Each user of a writer has a reference to it.
 type writer struct {
 	queue
 	turns turns
@@ -46,7 +47,8 @@ func (w *writer) retain() { w.table.retain(w) }
 // release drops a reference. The last one removes the writer from memory, unless it has jobs or runs.
 func (w *writer) release() { w.table.release(w) }
 
-// unload gives up the feed of a writer that has left the table because it is not needed.
+// unload gives up the feed of a writer that has left the table because it is not needed. A log that has grown since
+// its last compaction is compacted now, since nothing else will remember it.
 func (w *writer) unload() {
 	if w.head > w.compacted.Load() && len(w.summary.Open) == 0 {
 		w.core.compactor.add(w.id, w.head)
@@ -71,13 +73,15 @@ func (w *writer) fail(err error) {
 	w.core.reopen.add(w.id)
 }
 
-// kill ends the writer of a deleted conversation. The writer's goroutine calls it.
+// kill ends the writer of a deleted conversation. The writer's goroutine calls it. Readers get the end of the
+// conversation from the feed's tail before the error.
 func (w *writer) kill() {
 	w.discard(ErrNotFound)
 	w.closeFeed(feed.ErrDeleted)
 }
 
-// discard refuses all further jobs with err and removes the writer from the table.
+// discard refuses all further jobs with err and removes the writer from the table. Jobs that wait get the error too.
+// The writer's references must still be released.
 func (w *writer) discard(err error) {
 	w.close(err)
 	w.table.forget(w)

@@ -15,7 +15,8 @@ import (
 )
 
 // writers is the table of the writers in memory, at most one for each conversation. A writer is opened when it is first needed, and
-// removed when nobody refers to it and it has nothing left to do, or when it has failed.
+// removed when nobody refers to it and it has nothing left to do, or when it has failed. mu is never held while a
+// conversation is opened, so a slow one delays no other. A writer locks its own state after mu.
 type writers struct {
 	core *core
 
@@ -37,7 +38,9 @@ func newWriters(c *core) *writers {
 	return &writers{core: c, byID: map[string]*writer{}, opening: map[string]*opening{}}
 }
 
-// acquire returns the conversation's writer and opens the conversation first if necessary. The caller must release the writer.
+// acquire returns the conversation's writer and opens the conversation first if necessary. The caller must release
+// the writer. Concurrent callers of one conversation wait for the first one to open it. It fails with ErrClosed after
+// close, with ErrNotFound or ErrDamaged, and with the error of ctx.
 func (ws *writers) acquire(ctx context.Context, id string) (*writer, error) {
 	for {
 		ws.mu.Lock()
@@ -82,7 +85,8 @@ func (ws *writers) acquire(ctx context.Context, id string) (*writer, error) {
 	}
 }
 
-// open reads a conversation and returns a new writer for it, which is not in the table yet.
+// open reads a conversation and returns a new writer for it, which is not in the table yet. It takes a reference to
+// the feed, which the writer releases when it ends.
 func (ws *writers) open(ctx context.Context, id string) (*writer, error) {
 	c := ws.core
 	s, err := readSummary(ctx, c.journal, id)
@@ -110,7 +114,8 @@ func (ws *writers) recover(ctx context.Context, id string) error {
 	return err
 }
 
-// retain adds a reference to a writer. The caller must have one already.
+// retain adds a reference to a writer. The caller must have one already. So the writer can't end in between, and
+// retain needs no check.
 func (ws *writers) retain(w *writer) {
 	ws.mu.Lock()
 	w.refs++
@@ -132,7 +137,8 @@ func (ws *writers) release(w *writer) {
 	}
 }
 
-// forget removes a writer that can't be used any more, unless another one has replaced it.
+// forget removes a writer that can't be used any more, unless another one has replaced it. References to it must
+// still be released. The next acquire opens the conversation again.
 func (ws *writers) forget(w *writer) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -148,7 +154,8 @@ func (ws *writers) count() {
 	metrics.Writers.Set(float64(len(ws.byID)))
 }
 
-// compacted notifies the writer of a conversation, if there is one, that the log was compacted up to a seq.
+// compacted notifies the writer of a conversation, if there is one, that the log was compacted up to a seq. It
+// doesn't open a conversation: a writer that is opened later reads the seq from the summary.
 func (ws *writers) compacted(id string, upto int64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -182,7 +189,8 @@ func (ws *writers) draining() bool {
 	return ws.isDraining
 }
 
-// close refuses to hand out writers from now on.
+// close refuses to hand out writers from now on. Writers that were handed out before stay usable until they are
+// released.
 func (ws *writers) close() {
 	ws.mu.Lock()
 	ws.isClosed = true

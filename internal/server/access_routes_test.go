@@ -92,7 +92,21 @@ var decided = map[string]decision{
 	"POST /v1/messages":         {sight: scoped, body: `{"model":"a","max_tokens":9,"metadata":{"user_id":"one key for all"},"messages":[{"role":"user","content":"x"}]}`},
 	"POST /v1/chat/completions": {sight: scoped, body: `{"model":"a","user":"one key for all","messages":[{"role":"user","content":"x"}]}`},
 	"GET /v1/models":            {sight: common},
-	"GET /v1/models/{model...}": {sight: common},
+	// Responses and conversations. TestOthers of server/responses checks whose responses are shown.
+	"POST /v1/responses":                         {sight: common, body: `{"model":"a","input":"x"}`},
+	"GET /v1/responses/{response}":               {sight: own},
+	"DELETE /v1/responses/{response}":            {sight: own},
+	"POST /v1/responses/{response}/cancel":       {sight: own},
+	"GET /v1/responses/{response}/input_items":   {sight: own},
+	"POST /v1/conversations":                     {sight: common},
+	"GET /v1/conversations/{id}":                 {sight: own},
+	"POST /v1/conversations/{id}":                {sight: own, body: `{"metadata":{"k":"v"}}`},
+	"DELETE /v1/conversations/{id}":              {sight: own},
+	"GET /v1/conversations/{id}/items":           {sight: own},
+	"POST /v1/conversations/{id}/items":          {sight: own, body: `{"items":[{"role":"user","content":"x"}]}`},
+	"GET /v1/conversations/{id}/items/{item}":    {sight: own, empty: true},
+	"DELETE /v1/conversations/{id}/items/{item}": {sight: own, empty: true},
+	"GET /v1/models/{model...}":                  {sight: common},
 
 	// The AI SDK. Each caller's chats are the caller's own conversations. Without an unfinished turn, a resume gets 204, also of a chat that
 	// doesn't exist: pages resume new chats too.
@@ -134,6 +148,39 @@ var decided = map[string]decision{
 	"POST /agui/agent/{agent}/run":           {sight: scoped, body: `{"threadId":"one thread for all","runId":"r","messages":[{"id":"","role":"user","content":"x"}]}`},
 	"POST /agui/agent/{agent}/connect":       {sight: common, body: `{"threadId":"x","runId":"r","messages":[]}`}, // TestThreadsAreTheirs of server/agui checks whose are shown
 	"POST /agui/agent/{agent}/stop/{thread}": {sight: common},                                                     // TestThreadsAreTheirs of server/agui checks whose are stopped
+
+	// Letta. Messages to an agent are in the caller's own conversation with it.
+	"GET /letta/v1/health":                                 {sight: common},
+	"GET /letta/v1/models":                                 {sight: common},
+	"GET /letta/v1/agents":                                 {sight: common},
+	"GET /letta/v1/conversations":                          {sight: scoped},
+	"POST /letta/v1/conversations":                         {sight: common},
+	"GET /letta/v1/runs":                                   {sight: common},
+	"GET /letta/v1/health/{$}":                             {sight: common},
+	"GET /letta/v1/models/{$}":                             {sight: common},
+	"GET /letta/v1/agents/{$}":                             {sight: common},
+	"GET /letta/v1/conversations/{$}":                      {sight: scoped},
+	"POST /letta/v1/conversations/{$}":                     {sight: common},
+	"GET /letta/v1/runs/{$}":                               {sight: common},
+	"GET /letta/v1/agents/{agent}":                         {sight: common},
+	"PATCH /letta/v1/agents/{agent}":                       {sight: common, body: "{}"},
+	"GET /letta/v1/agents/{agent}/messages":                {sight: common},
+	"POST /letta/v1/agents/{agent}/messages":               {sight: scoped, body: `{"messages":[{"role":"user","content":"x"}]}`},
+	"POST /letta/v1/agents/{agent}/messages/stream":        {sight: scoped, body: `{"messages":[{"role":"user","content":"x"}]}`},
+	"POST /letta/v1/agents/{agent}/messages/cancel":        {sight: common},
+	"GET /letta/v1/conversations/{conversation}":           {sight: own},
+	"PATCH /letta/v1/conversations/{conversation}":         {sight: own, body: `{"summary":"x"}`},
+	"DELETE /letta/v1/conversations/{conversation}":        {sight: own},
+	"GET /letta/v1/conversations/{conversation}/messages":  {sight: own},
+	"POST /letta/v1/conversations/{conversation}/messages": {sight: own, body: `{"messages":[{"role":"user","content":"x"}]}`},
+	"POST /letta/v1/conversations/{conversation}/stream":   {sight: own, reads: true},
+	"POST /letta/v1/conversations/{conversation}/cancel":   {sight: own},
+	"GET /letta/v1/runs/{run}":                             {sight: own},
+	"GET /letta/v1/runs/{run}/messages":                    {sight: own},
+	"POST /letta/v1/runs/{run}/stream":                     {sight: own, reads: true},
+	// OpenClaw's clients. The socket takes the token in its first frame; TestPrincipals of server/openclaw checks whose sessions a client sees.
+	"GET /openclaw":           {sight: open},
+	"GET /openclaw/{file...}": {sight: open},
 
 	// Files.
 	"GET /api/conversations/{id}/files/{media}": {sight: own},

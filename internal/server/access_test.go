@@ -41,10 +41,13 @@ import (
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/elizaws"
 	keepfiles "github.com/leat-dev/leat/internal/server/files"
+	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/notices"
+	"github.com/leat-dev/leat/internal/server/openclaw"
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/plugins"
+	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
 	"github.com/leat-dev/leat/internal/server/vercel"
@@ -153,6 +156,9 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
 	agui.Register(srv, gw)
+	letta.Register(srv, gw)
+	responses.Register(srv, gw)
+	openclaw.Register(srv, gw, t.TempDir())
 	vercel.Register(srv, gw)
 	stored := streams.New(gw, j, quiet)
 	durable.Register(srv, gw, durable.Options{Wait: time.Second, Store: stored})
@@ -279,7 +285,7 @@ func (w *walk) belongings(p person, n string) map[string]string {
 		w.t.Fatal(err)
 	}
 	w.subscriptions[p] = up.ID
-	return map[string]string{"path": path, "subscription": up.ID, "upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "file": "wave.glb", "name": "none"}
+	return map[string]string{"path": path, "subscription": up.ID, "upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "response": "resp_" + ack.Turn, "item": "none", "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "run": ack.Turn, "file": "wave.glb", "name": "none"}
 }
 
 // by is a way in which a request proves who asks.

@@ -14,10 +14,17 @@ func TestKill(t *testing.T) {
 	requireNode(t, "ai-7")
 	requireNode(t, "ag-ui-1")
 	requireNode(t, "@durable-streams/client")
+	requireNode(t, "@letta-ai/letta-client")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	path := buildLeat(ctx, t)
-	for _, args := range [][]string{{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}, {"durable-kill.js"}} {
+	for _, args := range [][]string{
+		{"--test", "--test-timeout=300000", "vercel-kill.test.js"},
+		{"agui-kill.js"},
+		{"durable-kill.js"},
+		{"--test", "--test-timeout=300000", "letta-kill.test.js"},
+		{"responses-kill.js"},
+	} {
 		cmd := exec.CommandContext(ctx, "node", args...)
 		cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+path, "LEAT_FOLDER="+t.TempDir(), "LEAT_TOKEN="+secret)
 		if out, err := cmd.CombinedOutput(); err != nil {

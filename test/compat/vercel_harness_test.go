@@ -20,9 +20,12 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/agui"
+	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
+	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
+	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
@@ -214,6 +217,9 @@ func serveChats(t *testing.T) (url, control string) {
 	}
 	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond, AllowedOrigins: []string{"*"}})
 	agui.Register(srv, gw)
+	letta.Register(srv, gw)
+	compat.Register(srv, gw)
+	responses.Register(srv, gw)
 	vercel.Register(srv, gw)
 	durable.Register(srv, gw, durable.Options{Wait: time.Second, Store: streams.New(gw, j, slog.New(slog.DiscardHandler))})
 	native.Register(srv, gw)

@@ -124,7 +124,7 @@ func Default() Config {
 			Connections: DefaultConnections, File: attachments.DefaultMaxFile,
 		},
 		Users:    Users{SubjectClaim: "sub"},
-		Outputs:  Outputs{AGUI: true, DurableStreams: true, DurableStreamsWait: Duration(defaultStreamsWait), Vercel: true},
+		Outputs:  Outputs{AGUI: true, DurableStreams: true, DurableStreamsWait: Duration(defaultStreamsWait), Letta: true, Responses: true, Vercel: true},
 		Terminal: Terminal{MaxDuration: Duration(terminal.DefaultMaxDuration), Concurrent: terminal.DefaultMaxRuns},
 		Voice:    Voice{Interrupt: interruptTurn},
 		Log:      Log{Level: "info", Format: FormatAuto},

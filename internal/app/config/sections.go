@@ -89,7 +89,12 @@ type Outputs struct {
 	DurableStreams      bool     `yaml:"durable_streams"`
 	DurableStreamsStore bool     `yaml:"durable_streams_store"`
 	DurableStreamsWait  Duration `yaml:"durable_streams_wait"`
-	Vercel              bool     `yaml:"vercel"`
+	Letta               bool     `yaml:"letta"`
+	OpenClaw            bool     `yaml:"openclaw"`
+	// OpenClawUI is the folder of the Control UI; empty for none.
+	OpenClawUI string `yaml:"openclaw_ui"`
+	Responses  bool   `yaml:"responses"`
+	Vercel     bool   `yaml:"vercel"`
 }
 
 // defaultStreamsWait is how long a long poll of a stream waits for data: less than the 30 to 60 seconds after which proxies give up a request

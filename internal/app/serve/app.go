@@ -27,9 +27,12 @@ import (
 	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	fileserver "github.com/leat-dev/leat/internal/server/files"
+	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	noticeserver "github.com/leat-dev/leat/internal/server/notices"
+	"github.com/leat-dev/leat/internal/server/openclaw"
 	"github.com/leat-dev/leat/internal/server/ops"
+	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
 	"github.com/leat-dev/leat/internal/server/vercel"
@@ -308,6 +311,15 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 			opt.Store = a.streams
 		}
 		durable.Register(srv, a.gateway, opt)
+	}
+	if a.cfg.Outputs.Letta {
+		letta.Register(srv, a.gateway)
+	}
+	if a.cfg.Outputs.OpenClaw {
+		openclaw.Register(srv, a.gateway, a.cfg.Outputs.OpenClawUI)
+	}
+	if a.cfg.Outputs.Responses {
+		responses.Register(srv, a.gateway)
 	}
 	if a.cfg.Outputs.Vercel {
 		vercel.Register(srv, a.gateway)

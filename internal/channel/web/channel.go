@@ -36,12 +36,14 @@ type Options struct {
 	// Origins are the origins of the pages that may connect, such as https://shop.example. "*" stands for all. The channel's own page
 	// need not be listed if its address is a name of the loopback or a number.
 	Origins []string
-	// Public admits every visitor. Otherwise only people on the machine of the gateway are admitted, and others need a pairing code.
+	// Public admits every visitor. Otherwise only people on the machine of the gateway are admitted, and others need
+	// a pairing code. An admitted visitor who comes over the network still has fewer commands than one on the
+	// machine; see [socket.command].
 	Public bool
 	Log    *slog.Logger
 }
 
-// Check returns an error if the options are invalid.
+// Check returns an error if the options are invalid. It names the option, and doesn't try to listen.
 func (o Options) Check() error {
 	if listen := cmp.Or(o.Listen, DefaultListen); listen != listenOff {
 		if _, port, err := net.SplitHostPort(listen); err != nil || port == "" {
@@ -56,7 +58,8 @@ func (o Options) Check() error {
 	return nil
 }
 
-// isOrigin reports whether a text is the origin of a page.
+// isOrigin reports whether a text is the origin of a page. A slash at the end is accepted, because people copy it
+// with the address.
 func isOrigin(text string) bool {
 	u, err := url.Parse(strings.TrimSuffix(text, "/"))
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Path == "" && u.RawQuery == "" && u.Fragment == ""
@@ -74,24 +77,32 @@ type conversations interface {
 	MessageID(m channel.InboundMessage) string
 }
 
-// Channel is a web chat. Make it with [New].
+// Channel is a web chat. Make it with [New]. Run may be called again after it has returned with an error, but not
+// after its context has ended. All methods may be called concurrently, except ReadFrom and SpeakWith.
 type Channel struct {
 	options Options
 	log     *slog.Logger
-	source  conversations // nil without a history
-	voice   *wire.Service // nil without voice
+	// source is where histories come from. If it is nil, a reader whose frames are gone gets those that the room still
+	// has.
+	source conversations
+	// voice and hearers are nil for a channel without voice. Then /voice answers 404.
+	voice   *wire.Service
 	hearers hearers
 	rooms   rooms
 	uploads uploads
 	limits  limits
-	routes  http.Handler
+	// routes is built once. ServeHTTP checks the origin before it passes a request on.
+	routes http.Handler
 	// stopped is closed when the context of Run has ended. The visitors have to connect to another channel then, so nothing is added to
 	// the rooms of this one.
 	stopped chan struct{}
 
-	mu      sync.Mutex // protects the fields below
-	service *service   // nil while Run doesn't run
-	address string     // that Run listens on, or ""
+	mu sync.Mutex // protects the fields below
+	// service is nil while Run doesn't run.
+	service *service
+	// address is the one that Run listens on, with the port that the system has chosen. It is empty if Run doesn't
+	// listen.
+	address string
 }
 
 var (
@@ -118,7 +129,8 @@ func (c *Channel) Name() string { return c.options.Name }
 // Platform implements [channel.Channel].
 func (c *Channel) Platform() string { return "web" }
 
-// Capabilities implements [channel.Channel].
+// Capabilities implements [channel.Channel]. Idempotent holds as long as a room exists: it ignores repeated keys and
+// turns that were delivered before.
 func (c *Channel) Capabilities() channel.CapabilitySet {
 	return channel.CapabilitySet{FileUpload: true, Idempotent: true}
 }
@@ -133,7 +145,9 @@ func (c *Channel) Link() string {
 	return "http://" + c.address + "/"
 }
 
-// Send implements [channel.Channel]. The message is in the chat's room when it returns.
+// Send implements [channel.Channel]. The message is in the chat's room when it returns. The error wraps
+// [channel.ErrUnreachable] if the id isn't one of this channel, so that the delivery isn't repeated. A visitor who
+// isn't connected gets the message on the next connection, as long as the room exists.
 func (c *Channel) Send(_ context.Context, m channel.OutboundMessage) error {
 	if !isChat(m.ChatID) {
 		return errUnknownChat

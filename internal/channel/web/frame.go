@@ -26,7 +26,8 @@ const (
 
 // frame is a frame to a client. Which fields it has depends on its type.
 type frame struct {
-	Type    string `json:"type"`
+	Type string `json:"type"`
+	// Delta, Content and Text are Markdown. They come from agents and people, so clients must not treat them as HTML.
 	Delta   string `json:"delta,omitempty"`   // stream
 	Content string `json:"content,omitempty"` // message, user
 	Text    string `json:"text,omitempty"`    // replace, question; an empty text is left out
@@ -50,7 +51,9 @@ type frame struct {
 
 	Agent string `json:"agent,omitempty"` // typing
 	Turn  string `json:"turn,omitempty"`  // of all frames about an answer
-	ID    int64  `json:"id,omitempty"`    // the number of the frame
+	// ID is the number of the frame. It is 0 for frames that aren't entries of the room, such as an error or a pong. A
+	// client resumes after the last number that isn't 0.
+	ID int64 `json:"id,omitempty"`
 }
 
 // file is a file of an answer or of a message.
@@ -62,7 +65,8 @@ type file struct {
 	Alt  string `json:"alt,omitempty"`
 }
 
-// plain returns the frame as a client gets it that uses nothing but the seed's frames: those of the seed have only the seed's fields.
+// plain returns the frame as a client gets it that uses nothing but the seed's frames: those of the seed have only
+// the seed's fields. Frames of other types are sent as they are, since such a client ignores them.
 func (f frame) plain() frame {
 	switch f.Type {
 	case typeStream:
@@ -84,7 +88,8 @@ func (f frame) encode() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// size estimates the memory of a frame in a room, in bytes.
+// size estimates the memory of a frame in a room, in bytes. 300 stands for the struct and its short texts. A wrong
+// estimate only shifts the limit of a room.
 func (f *frame) size() int {
 	n := 300 + len(f.Delta) + len(f.Content) + len(f.Text) + len(f.Summary)
 	for _, c := range f.Choices {

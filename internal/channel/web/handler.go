@@ -20,7 +20,8 @@ var widget []byte
 //go:embed widget/page.html
 var page []byte
 
-// asset is a file that the channel serves.
+// asset is a file that the channel serves: its media type and ETag, and its content with and without gzip. It never
+// changes.
 type asset struct {
 	kind, tag           string
 	content, compressed []byte
@@ -43,7 +44,8 @@ func newAsset(kind string, content []byte) *asset {
 	return &asset{kind: kind, tag: `"` + hex.EncodeToString(sum[:8]) + `"`, content: content, compressed: b.Bytes()}
 }
 
-// ServeHTTP serves the file. Pages of all origins may load it, because it has no data of a visitor.
+// ServeHTTP serves the file. Pages of all origins may load it, because it has no data of a visitor. Browsers may use
+// it for five minutes without asking, so an update of the gateway reaches pages within that time.
 func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", a.kind)
@@ -85,7 +87,8 @@ func (c *Channel) newRoutes() http.Handler {
 }
 
 // ServeHTTP serves the routes /ws, /widget.js, /files, /media/{ref}, and / with a page that has only the widget. Another server mounts
-// them below a path, which it removes. Requests are refused while Run doesn't run.
+// them below a path, which it removes. Requests are refused while Run doesn't run. The script of the widget is exempt
+// from the check of the origin, because it has no data of a visitor.
 func (c *Channel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -112,7 +115,9 @@ func (c *Channel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // its own credentials, and it is not in the URL, because proxies log that. Sockets name the session in another header; see [sessionOf].
 const sessionHeader = "Leat-Session"
 
-// withSession calls serve with the chat of the session token that a request has in its header.
+// withSession calls serve with the chat of the session token that a request has in its header. It counts a POST
+// against the rate of the chat. The request belongs to the current call of Run: when that ends, the request has
+// closeLimit left before its connection fails.
 func (c *Channel) withSession(serve func(http.ResponseWriter, *http.Request, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		chat := chatOf(r.Header.Get(sessionHeader))
@@ -144,7 +149,7 @@ func (c *Channel) withSession(serve func(http.ResponseWriter, *http.Request, str
 	}
 }
 
-// refuse answers a request with an error.
+// refuse answers a request with an error as plain text, which no cache may store.
 func refuse(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Cache-Control", "no-store")
 	http.Error(w, message, status)

@@ -12,6 +12,7 @@ import (
 
 const (
 	// maxMessages and maxHistory are how many messages and about how many bytes of them a history has: the newest.
+	// Older messages can't be loaded.
 	maxMessages = 200
 	maxHistory  = 1 << 20
 )
@@ -24,6 +25,7 @@ const (
 
 // historyMessage is a message in a history. The messages of a turn are one.
 type historyMessage struct {
+	// Role is roleUser or roleAssistant. Messages of the system are left out.
 	Role    string `json:"role"`
 	Content string `json:"content,omitempty"` // Markdown
 	Name    string `json:"name,omitempty"`    // of the author, for messages of people that come from elsewhere
@@ -34,12 +36,21 @@ type historyMessage struct {
 
 // history is what a visitor sees of a conversation, without the turns that have not ended.
 type history struct {
+	// messages are in the order of the conversation.
 	messages []historyMessage
-	contains map[string]bool // ids of messages and turns
-	isCut    bool            // the conversation has older messages
+	// contains has the ids of the messages and turns that the history has completely. Frames about these aren't sent
+	// again.
+	contains map[string]bool
+	// isCut means that the conversation has older messages.
+	isCut bool
 }
 
-// historyOf returns the history of a chat. The files of its messages can be downloaded then.
+// historyOf returns the history of a chat, and makes the files of its messages available for download. If the chat
+// has no conversation yet, the history is empty. Turns that run are left out, because their frames come from the
+// room.
+//
+// It copies the newest part of the conversation first, because ViewChat must be fast, and then builds the messages
+// from the copy.
 func (c *Channel) historyOf(ctx context.Context, r *room) (*history, error) {
 	h := &history{contains: map[string]bool{}}
 	if c.source == nil {
@@ -91,7 +102,8 @@ func (h *history) add(m *transcript.Message, hm historyMessage, r *room, open op
 	h.messages = append(h.messages, hm)
 }
 
-// authorOf returns the name of a person who wrote a message elsewhere, or "".
+// authorOf returns the name of a person who wrote a message elsewhere, or "". If the author has no name, it is the
+// name of the channel or client.
 func (c *Channel) authorOf(m *transcript.Message) string {
 	switch {
 	case m.Source == c.Name():

@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/internal/channel"
 )
 
-// maxKey is the length of the longest key of a message in bytes.
+// maxKey is the length of the longest key of a message in bytes. A UUID has 36 bytes.
 const maxKey = 64
 
 // The types of frames of clients. The first is the seed's.
@@ -44,6 +44,11 @@ type clientFrame struct {
 }
 
 // receive handles a frame of the client. An error means that the connection is broken.
+//
+// A mistake of the client is answered with an error frame, and the connection stays. The key in it identifies the
+// message that was refused. The rate is checked last, so that a message that is refused for another reason doesn't
+// count. Answers and stops become the commands of the pipeline, so they follow the same rules as on platforms whose
+// visitors type them.
 func (s *socket) receive(ctx context.Context, b []byte) error {
 	var f clientFrame
 	if json.Unmarshal(b, &f) != nil {
@@ -93,7 +98,8 @@ func (s *socket) receive(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// maxAge is how far the time of a key may be from that of the gateway. It is less than the time for which the pipeline recognizes repetitions.
+// maxAge is how far the time of a key may be from that of the gateway. It is less than the time for which the
+// pipeline recognizes repetitions. A clock that is wrong by more than that is not trusted.
 const maxAge = 24 * time.Hour
 
 // timeOf returns the time of a message: that of its key, if the key has one and it is plausible. The id of the message in the
@@ -131,7 +137,8 @@ func (s *socket) sender(m *channel.InboundMessage) string {
 }
 
 // store passes a message to the inbox and confirms it with a frame, which the visitor's other connections get too. Answers and stops
-// are shown by what they cause. The frame precedes those of the answer, because the room's order is held.
+// are shown by what they cause. The frame precedes those of the answer, because the room's order is held. The error
+// is that of the inbox. The client gets no confirmation then, and must send the message again with the same key.
 func (s *socket) store(ctx context.Context, m *channel.InboundMessage, key string) error {
 	s.room.order.Lock()
 	defer s.room.order.Unlock()

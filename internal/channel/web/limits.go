@@ -28,21 +28,23 @@ var (
 	messageRate = ratelimit.Rate{Tokens: 30, Per: time.Minute}
 )
 
-// limits count the connections.
+// limits counts the connections of all chats and of each address. byAddress may have addresses without connections,
+// because their rate must survive a reconnect.
 type limits struct {
 	mu        sync.Mutex
 	sockets   int
 	byAddress map[string]*visits
 }
 
-// visits are the connections of one address.
+// visits are the connections of one address. rate belongs to connectRate. It isn't given back when a connection ends.
 type visits struct {
 	sockets int
 	rate    ratelimit.Bucket
 }
 
 // connect counts a connection of an address. If there are too many, ok is false, and wait says when the next attempt may succeed, or
-// is 0 if that isn't known. An empty address is not counted: it is that of a proxy.
+// is 0 if that isn't known. An empty address is not counted: it is that of a proxy. The caller must call disconnect
+// exactly once if ok is true.
 func (l *limits) connect(address string) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +92,8 @@ func (l *limits) disconnect(address string) {
 	}
 }
 
-// join counts a connection of a chat.
+// join counts a connection of a chat. The limit is the same for sockets and voice. If it returns true, the caller
+// must call quit exactly once.
 func (s *rooms) join(r *room) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +111,8 @@ func (s *rooms) quit(r *room) {
 	r.sockets--
 }
 
-// mayWrite takes a message from the rate of a chat.
+// mayWrite takes a message from the rate of a chat. wait is the time until the next message may be sent. It is 0 if
+// ok is true.
 func (s *rooms) mayWrite(r *room) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

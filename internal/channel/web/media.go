@@ -20,10 +20,12 @@ import (
 // maxMedia is how many files of a chat can be downloaded at a time. A history makes those available again that it contains.
 const maxMedia = 1000
 
-// openFunc opens a file of a conversation.
+// openFunc opens a file of a conversation. The caller closes it. If the file doesn't exist any more, the error wraps
+// [fs.ErrNotExist].
 type openFunc func(ctx context.Context, m event.Media) (io.ReadCloser, error)
 
 // mediaTable has the files that a chat shows, so that only its visitor can download them. The zero value is empty.
+// Each room has its own, so a reference of another chat is unknown even if the file is the same.
 type mediaTable struct {
 	mu    sync.Mutex
 	byRef map[string]medium
@@ -36,7 +38,9 @@ type medium struct {
 	open openFunc
 }
 
-// add adds a file and returns it as it is shown. A file elsewhere is shown with its own address.
+// add adds a file and returns it as it is shown. A file elsewhere is shown with its own address. A reference is a
+// digest of the address, so a file that is shown twice has one, and it stays the same after a restart. m is what the
+// conversation has; open is called for each download.
 func (t *mediaTable) add(m event.Media, open openFunc) file {
 	f := file{URL: m.URL, Name: m.Name, MIME: m.MIME, Size: m.Size, Alt: m.Alt}
 	if strings.HasPrefix(m.URL, "https://") || strings.HasPrefix(m.URL, "http://") {
@@ -76,7 +80,9 @@ var inlineTypes = []string{
 }
 
 // serveMedia answers GET /media/{ref}. If the room is new, its history says which files there are. Reading a history takes time, so
-// such requests count against the rate of the chat.
+// such requests count against the rate of the chat. It answers 404 for a file of another chat, an unknown reference
+// and a file that is gone, so a visitor can't distinguish them. Ranges aren't supported, because open returns a
+// reader that can't seek.
 func (c *Channel) serveMedia(w http.ResponseWriter, r *http.Request, chat string) {
 	room := c.rooms.enter(chat)
 	defer c.rooms.leave(room)

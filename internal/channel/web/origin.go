@@ -8,7 +8,9 @@ import (
 	"strings"
 )
 
-// proxyHeaders are the headers that proxies add to the requests of others.
+// proxyHeaders are the headers that proxies add to the requests of others. A visitor behind such a proxy looks like
+// one on this machine, unless these are checked. A proxy that adds none of them must not be used with a channel that
+// isn't public.
 var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
 
 // isOriginAllowed checks the Origin header, which browsers send with the requests of pages and programs don't. A page is allowed if
@@ -35,7 +37,7 @@ func (c *Channel) isOriginAllowed(r *http.Request) bool {
 }
 
 // isLocal reports whether a request comes from a person or program on this machine: over the loopback, under one of its names, and
-// without a proxy.
+// without a proxy. The host is checked too: a page of another site could make its name point to this machine.
 func isLocal(r *http.Request) bool {
 	for _, name := range proxyHeaders {
 		if r.Header.Get(name) != "" {

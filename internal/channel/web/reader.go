@@ -6,13 +6,14 @@ import (
 )
 
 const (
-	// lag is how many frames a reader may be behind before they are merged for it.
+	// lag is how many frames a reader may be behind before they are merged for it. Below that, each growth stays one
+	// frame, so that a client can show the text as the agent wrote it.
 	lag = 32
 	// maxMerged is the length in bytes of a merged text. Many WebSocket clients refuse messages of more than 32 KiB by default.
 	maxMerged = 16 << 10
 )
 
-// reader passes the frames of a room to one connection, at the connection's pace.
+// reader passes the frames of a room to one connection, at the connection's pace. One goroutine uses it.
 type reader struct {
 	room *room
 	// at is the number of the last frame that was written.
@@ -21,12 +22,14 @@ type reader struct {
 	isPlain bool
 	// history returns the messages of the conversation. If it is nil, only the frames in the room can be restored.
 	history func(ctx context.Context) (*history, error)
-	write   func(ctx context.Context, f frame) error
+	// write returns when the connection has taken the frame. Its error ends the reader.
+	write func(ctx context.Context, f frame) error
 	// inHistory has the ids of turns and messages that the history contains completely. Their frames are not written again.
 	inHistory map[string]bool
 }
 
-// run writes frames until ctx ends or a write fails.
+// run writes frames until ctx ends or a write fails. It returns the cause of ctx, the error of a write or of the
+// history, or errTooSlow. It holds no lock while it writes, so a slow client delays no other one.
 func (rd *reader) run(ctx context.Context) error {
 	for {
 		entries, changed, ok := rd.room.after(rd.at)
@@ -76,7 +79,8 @@ func (rd *reader) send(ctx context.Context, f frame) error {
 	return nil
 }
 
-// merge joins consecutive growths of one text.
+// merge joins consecutive growths of one text. Entries of other types stay where they are, and a merged entry has the
+// number of its last part. It doesn't change the entries of the room, which other readers share.
 func merge(entries []entry) []entry {
 	var merged []entry
 	for i := 0; i < len(entries); i++ {
@@ -102,7 +106,8 @@ func merge(entries []entry) []entry {
 
 // restore replaces what the client has by the messages of the conversation and the running turn. The last of these frames has the
 // number at which the reader continues: if the connection breaks before it, the client comes back with its old number and gets
-// everything again.
+// everything again. Messages that were received but aren't in the conversation yet are added to the history, so that
+// a visitor who reconnects right after sending doesn't miss them.
 func (rd *reader) restore(ctx context.Context) error {
 	if rd.isPlain {
 		return errTooSlow // it can't know a history

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// maxRoom is how many bytes of frames a room keeps for readers that are behind or resume. They are more than a thousand frames.
+	// maxRoom is how many bytes of frames a room keeps for readers that are behind or resume. They are more than a
+	// thousand frames. A room is cut to that size at each frame, and at least its newest frame stays.
 	maxRoom = 512 << 10
 	// maxEnded is how many turns a room remembers as delivered. A delivery is repeated at once or after a restart, so few are enough.
 	maxEnded = 32
@@ -27,26 +28,35 @@ type entry struct {
 	key string
 }
 
-// room has the newest frames of one chat, and the state of the turn that is being delivered.
+// room has the newest frames of one chat, and the state of the turn that is being delivered. Only one delivery at a
+// time may change the turn; the pipeline sees to that. order is locked before mu.
 type room struct {
 	chat string
 	// order is held while a message of the visitor is stored, so that its frame precedes those of its answer.
 	order sync.Mutex
 
-	mu       sync.Mutex // protects the fields below
-	entries  []entry    // in ascending order of their numbers
-	bytes    int        // size of entries
-	floor    int64      // entries up to this number are gone, or were never there
-	last     int64      // number of the newest entry, or the first floor
-	changed  chan struct{}
-	turn     *turn    // being delivered, or nil
+	mu      sync.Mutex // protects the fields below
+	entries []entry    // in ascending order of their numbers
+	bytes   int        // size of entries
+	// floor is the number up to which entries are gone, or were never there. A reader below it needs a history.
+	floor int64
+	// last is the number of the newest entry. In a new room it equals floor.
+	last int64
+	// changed is closed and replaced when an entry is added, which wakes all readers.
+	changed chan struct{}
+	// turn is the one that is being delivered. It is nil between two turns.
+	turn     *turn
 	endedIDs []string // ids of turns whose delivery has ended, oldest first
 	keys     []string // of messages that were sent, oldest first
 	media    mediaTable
 
 	// The fields below are protected by the lock of the rooms.
-	users    int       // connections and deliveries that use the room
-	leftAt   time.Time // when the last of them ended
+
+	// users counts the connections and deliveries that use the room. Only a room without any may be dropped.
+	users int
+	// leftAt is when the last of them ended.
+	leftAt time.Time
+	// messages is the rate of what the visitor sends, over all connections. sockets counts these.
 	messages ratelimit.Bucket
 	sockets  int
 }
@@ -54,10 +64,13 @@ type room struct {
 // turn is what a room shows of a turn that is being delivered.
 type turn struct {
 	id, agent string
-	seq       int64 // of the last event that is shown
-	text      []byte
-	tools     []frame // the newest of each call
-	questions []frame // open ones
+	// seq is the number of the last event of the conversation's log that is shown.
+	seq  int64
+	text []byte
+	// tools has the newest frame of each call, in the order of their beginning.
+	tools []frame
+	// questions has those that are open.
+	questions []frame
 	files     []frame
 }
 
@@ -85,7 +98,9 @@ func (r *room) append(f frame, key string) {
 }
 
 // after returns the entries behind a number, and a channel that is closed when there are more. It returns false if the room
-// can't know what the reader lacks.
+// can't know what the reader lacks. The entries are a copy, and their order is that of the numbers. An empty result
+// with true means that the reader is up to date. A number from the future comes from an earlier room of the chat, or
+// is invented.
 func (r *room) after(number int64) ([]entry, <-chan struct{}, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +149,9 @@ func remember(list []string, value string) []string {
 }
 
 // begin begins the delivery of a turn, or continues one that was interrupted. shown is the number of the last event that is shown
-// already, or 0, and isNew is false if the turn was delivered before.
+// already, or 0, and isNew is false if the turn was delivered before. It may wait for a message of the visitor that
+// is being stored. The caller must call end, unless it gives up the delivery: then the next begin with the same id
+// continues.
 func (r *room) begin(id, agent string) (shown int64, isNew bool) {
 	r.order.Lock()
 	defer r.order.Unlock()
@@ -150,7 +167,8 @@ func (r *room) begin(id, agent string) (shown int64, isNew bool) {
 	return r.turn.seq, true
 }
 
-// advance records the number of the last event of the turn that is shown.
+// advance records the number of the last event of the turn that is shown. begin returns it when the delivery is
+// repeated.
 func (r *room) advance(seq int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,7 +197,8 @@ func (r *room) grow(delta string) {
 }
 
 // setText makes a text that of the turn. If it doesn't begin with the text so far, readers get all of it again; the frames that it
-// replaces are removed, because a reader that hasn't got them doesn't need them.
+// replaces are removed, because a reader that hasn't got them doesn't need them. Comparing costs as much as the text
+// is long, so the frequent case uses grow.
 func (r *room) setText(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,7 +251,8 @@ func (r *room) setTool(f frame) {
 	r.append(f, "")
 }
 
-// setQuestions makes questions the open ones of the turn.
+// setQuestions makes questions the open ones of the turn. Those that are no longer in the list are closed with a
+// frame for each.
 func (r *room) setQuestions(questions []frame) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +274,8 @@ func (r *room) setQuestions(questions []frame) {
 	r.turn.questions = questions
 }
 
-// addFile shows a file of the turn, the nth. Those that are shown already are ignored.
+// addFile shows a file of the turn, the nth. Those that are shown already are ignored. n counts from 0, and the
+// caller passes all files of a turn in the same order each time.
 func (r *room) addFile(n int, f file) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,7 +288,7 @@ func (r *room) addFile(n int, f file) {
 }
 
 // state returns the number of the newest entry, the frames that show the running turn as it was then, and the received messages
-// that the conversation may not have yet.
+// that the conversation may not have yet. All three belong to the same moment.
 func (r *room) state() (number int64, frames []frame, unstored []entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

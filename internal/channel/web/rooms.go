@@ -8,11 +8,13 @@ import (
 const (
 	// roomLife is how long a room without connections keeps its frames. A visitor who comes back later gets a history.
 	roomLife = 10 * time.Minute
-	// maxRooms is how many rooms may exist without connections. When there are more, the oldest are dropped early.
+	// maxRooms is how many rooms may exist without connections. When there are more, the oldest are dropped early. So
+	// the frames of unused rooms have about 100 MB at most: maxRooms times maxRoom.
 	maxRooms = 200
 )
 
-// rooms are the rooms of all chats that are in use, or were a short time ago.
+// rooms has the rooms of all chats that are in use, or were a short time ago. mu also protects the fields of a room
+// that count its users. It is never held together with the lock of a room.
 type rooms struct {
 	mu     sync.Mutex
 	byChat map[string]*room
@@ -33,7 +35,8 @@ func (s *rooms) enter(chat string) *room {
 	return r
 }
 
-// leave ends what enter began. A room without connections and frames is dropped later.
+// leave ends what enter began. A room without connections and frames is dropped later. It must be called exactly once
+// for each enter.
 func (s *rooms) leave(r *room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

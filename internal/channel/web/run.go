@@ -28,7 +28,7 @@ const (
 	maxHeader = 16 << 10
 )
 
-// service is the state of one call of Run.
+// service is the state of one call of Run. ctx ends when Run returns or is to return.
 type service struct {
 	ctx   context.Context
 	inbox channel.Inbox
@@ -37,7 +37,9 @@ type service struct {
 }
 
 // Run implements [channel.Channel]. It listens, and answers the requests that other servers pass to ServeHTTP. When it returns, all
-// connections are closed.
+// connections are closed. It returns nil when ctx ends, and an error if it can't listen or the listener fails. The
+// order of the end is: first no further request joins, then the connections get closeLimit to finish, and Run waits
+// for all of them, also for those of other servers.
 func (c *Channel) Run(ctx context.Context, inbox channel.Inbox) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -86,6 +88,7 @@ func (c *Channel) Run(ctx context.Context, inbox channel.Inbox) error {
 	return err
 }
 
+// begin makes requests succeed, and Link return an address.
 func (c *Channel) begin(run *service, listener net.Listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +105,8 @@ func (c *Channel) end() {
 	c.service, c.address = nil, ""
 }
 
-// retire ends the deliveries for good.
+// retire ends the deliveries for good. It may be called twice. Deliveries in progress return [channel.ErrStopped],
+// and the pipeline repeats them with the next channel.
 func (c *Channel) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +125,8 @@ func (c *Channel) isStopped() bool {
 	}
 }
 
-// join returns the current call of Run, which doesn't return before leave is called. It returns nil if the channel is not running.
+// join returns the current call of Run, which doesn't return before leave is called. It returns nil if the channel is
+// not running. leave must be called exactly once.
 func (c *Channel) join() (run *service, leave func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +143,8 @@ func refuseStopped(w http.ResponseWriter) {
 	refuse(w, http.StatusServiceUnavailable, "the channel is not running")
 }
 
-// refuseRate answers a request beyond a limit.
+// refuseRate answers a request beyond a limit. wait is sent in whole seconds, rounded up. If it is 0, the end isn't
+// known, and the client is asked to wait a minute.
 func refuseRate(w http.ResponseWriter, wait time.Duration) {
 	if wait <= 0 {
 		wait = time.Minute

@@ -13,11 +13,12 @@ const (
 	tokenPrefix = "wv_"
 	// tokenBytes is the randomness of a session token: too much to guess, so knowing a token proves that it was given to the visitor.
 	tokenBytes = 32
-	// chatBytes is the length of a chat's id before it is written as hexadecimal.
+	// chatBytes is the length of a chat's id before it is written as hexadecimal. 128 bits make it impossible to find
+	// a second token with the same id.
 	chatBytes = 16
 )
 
-// newToken returns a new session token.
+// newToken returns a new session token. It is the only credential of a visitor, so it must not be logged.
 func newToken() string {
 	random := make([]byte, tokenBytes)
 	rand.Read(random) // never fails
@@ -35,7 +36,8 @@ func chatOf(token string) string {
 	return hex.EncodeToString(sum[:chatBytes])
 }
 
-// isChat reports whether a text can be the id of a chat.
+// isChat reports whether a text can be the id of a chat. Whether the chat exists isn't known, because sessions aren't
+// stored.
 func isChat(id string) bool {
 	b, err := hex.DecodeString(id)
 	return err == nil && len(b) == chatBytes

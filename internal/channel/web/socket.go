@@ -17,9 +17,11 @@ import (
 const (
 	// maxFrame is the size of the largest frame of a client in bytes.
 	maxFrame = 64 << 10
-	// writeLimit is how long a frame may take to be written. Then the connection is closed; its client can resume.
+	// writeLimit is how long a frame may take to be written. Then the connection is closed; its client can resume. It
+	// applies to one frame, so a client that takes a long answer slowly, but steadily, stays connected.
 	writeLimit = 10 * time.Second
-	// pingEvery is the interval between two pings, and pingLimit how long the answer may take.
+	// pingEvery is the interval between two pings, and pingLimit how long the answer may take. Proxies often close
+	// connections that are idle for a minute.
 	pingEvery = 30 * time.Second
 	pingLimit = 15 * time.Second
 )
@@ -27,7 +29,8 @@ const (
 // errTooSlow means that a client of the seed's protocol is so far behind that its frames are gone.
 var errTooSlow = errors.New("web: the reader is too slow")
 
-// socket is one connection of a visitor.
+// socket is one connection of a visitor. Its writes may be called concurrently, because the library serializes them;
+// one goroutine reads.
 type socket struct {
 	c    *Channel
 	run  *service
@@ -59,7 +62,8 @@ func sessionOf(r *http.Request) (token string, isPlain bool) {
 }
 
 // serveSocket answers GET /ws. A session token resumes a session, and the parameter after is the number of the last frame that the
-// client has.
+// client has. Limits are checked before the handshake, so a refused client gets a status and Retry-After. A token in
+// a wrong form is treated as none: the client gets a new session in the first frame.
 func (c *Channel) serveSocket(w http.ResponseWriter, r *http.Request) {
 	run, leave := c.join()
 	if run == nil {
@@ -111,7 +115,9 @@ func (c *Channel) serveSocket(w http.ResponseWriter, r *http.Request) {
 	s.serve(r.Context(), rd, greeting)
 }
 
-// serve writes and reads frames until the connection, the channel or the server ends.
+// serve writes and reads frames until the connection, the channel or the server ends. Two goroutines help it: one
+// writes the frames of the room, and one sends pings. Each way to an end cancels ctx, and serve waits for both before
+// it returns, so that nothing uses the room after that.
 func (s *socket) serve(server context.Context, rd *reader, greeting frame) {
 	// The context of a hijacked request doesn't end with its client, but a server can end it when it shuts down.
 	ctx, cancel := context.WithCancel(s.run.ctx)
@@ -161,7 +167,8 @@ func (s *socket) serve(server context.Context, rd *reader, greeting frame) {
 	tasks.Wait()
 }
 
-// write writes a frame. A client that takes it too slowly is disconnected.
+// write writes a frame. A client that takes it too slowly is disconnected. The error is errDisconnected, unless the
+// frame can't be encoded. The connection can't be used after it.
 func (s *socket) write(ctx context.Context, f frame) error {
 	b, err := f.encode()
 	if err != nil {

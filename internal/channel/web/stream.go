@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/internal/channel"
 )
 
-// delivery is one call of SendStream.
+// delivery is one call of SendStream: the fold of the turn, and what of it the room shows. One goroutine uses it.
 type delivery struct {
 	room     *room
 	metadata channel.StreamMetadata
@@ -24,7 +24,9 @@ type delivery struct {
 // SendStream implements [channel.StreamChannel]. The answer is delivered when its frames are in the chat's room: visitors who are
 // connected get them from there, and others get them, or a history, when they come back. So it waits for no visitor.
 //
-// When Run has ended, it returns [channel.ErrStopped]: after a reload the visitors are in the rooms of the next channel.
+// When Run has ended, it returns [channel.ErrStopped]: after a reload the visitors are in the rooms of the next
+// channel. It returns nil when the end of the turn is in the room, errCut if events ends before the turn does, and
+// the cause of ctx. A turn that was delivered before is read to its end and shown no second time.
 func (c *Channel) SendStream(ctx context.Context, chatID string, metadata channel.StreamMetadata, events <-chan channel.StreamEvent) error {
 	if !isChat(chatID) {
 		return errUnknownChat
@@ -54,7 +56,9 @@ func (c *Channel) SendStream(ctx context.Context, chatID string, metadata channe
 	}
 }
 
-// apply folds a step into the turn and shows what has changed. Events are folded one by one, so that each growth is a frame.
+// apply folds a step into the turn and shows what has changed. Events are folded one by one, so that each growth is a
+// frame. Two cases show only the result of a whole step: a snapshot, whose steps aren't known, and a repeated
+// delivery that hasn't reached the last shown event.
 func (d *delivery) apply(e channel.StreamEvent) error {
 	if e.Snapshot != nil || d.shownSeq > 0 {
 		if err := d.stream.Apply(e); err != nil {
@@ -89,7 +93,8 @@ func lastSeq(e channel.StreamEvent) int64 {
 }
 
 // grow shows an event that extends the last part of the answer, if it is such an event. That is the frequent case, and it doesn't
-// depend on the length of the answer.
+// depend on the length of the answer. It returns false for the first growth of a part, because the text may begin
+// with a separator that only show adds.
 func (d *delivery) grow(e *event.Event) bool {
 	if e.Type != event.PartAppend || e.Field != event.Text || e.Turn != d.metadata.Turn {
 		return false
@@ -113,7 +118,8 @@ func (d *delivery) grow(e *event.Event) bool {
 	return true
 }
 
-// show shows what has changed in the turn.
+// show shows what has changed in the turn. It may be called any number of times: the room adds frames only for what
+// differs.
 func (d *delivery) show() {
 	turn := d.stream.Turn()
 	if turn == nil {

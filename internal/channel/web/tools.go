@@ -14,7 +14,9 @@ const maxSummary = 80
 // summaryKeys are the arguments that say best what a tool call does, in order of preference.
 var summaryKeys = []string{"filePath", "file_path", "path", "command", "query", "pattern", "url"}
 
-// summary returns the most telling argument of a tool call as one short line, or else the title that the agent gave the call.
+// summary returns the most telling argument of a tool call as one short line, or else the title that the agent gave
+// the call. The input grows while the call is written, and it is parsed only when it looks complete, since each
+// attempt reads all of it.
 func summary(p *transcript.Part) string {
 	text := p.Title
 	var arguments map[string]any

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// MaxUpload is the largest file of a visitor in bytes.
+	// MaxUpload is the largest file of a visitor in bytes. It is low, because the content is in memory.
 	MaxUpload = 20 << 20
 	// maxUploads is how many bytes of uploads are in memory at a time. Further visitors have to wait.
 	maxUploads = 100 << 20
@@ -32,24 +32,29 @@ const (
 	maxFiles = 10
 )
 
-// uploads are files of visitors that are not stored in a conversation yet. They are in memory, because they are there for moments.
+// uploads has the files of visitors that are not stored in a conversation yet. They are in memory, because they are
+// there for moments. A restart loses them, and the visitor has to attach the file again.
 type uploads struct {
 	mu    sync.Mutex
 	byRef map[string]*upload
+	// bytes is the sum over all owners, and includes space that is only reserved.
 	bytes int64
 	// byOwner are the bytes of each owner, those of uploads in progress included.
 	byOwner map[string]int64
 }
 
+// upload is a file that was received completely.
 type upload struct {
-	chat    string
-	owner   string // an address, or the chat if the address is that of a proxy
+	chat string
+	// owner is an address, or the chat if the address is that of a proxy. Its uploads count together.
+	owner   string
 	media   channel.Media
 	content []byte
 	expires time.Time
 }
 
-// reserve makes space for an upload of an owner, and drops those that have expired.
+// reserve makes space for an upload of an owner, and drops those that have expired. The caller must release what the
+// file doesn't use. It never waits, so a false result is final for this request.
 func (u *uploads) reserve(owner string, size int64) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -82,14 +87,15 @@ func (u *uploads) count(owner string, size int64) {
 	}
 }
 
-// add stores an upload until a message names it or its time is over.
+// add stores an upload until a message names it or its time is over. Its bytes must have been reserved.
 func (u *uploads) add(o *upload) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.byRef[o.media.Ref] = o
 }
 
-// take returns the files of a message, whose lives begin again. It returns false if one is missing or belongs to another chat.
+// take returns the files of a message, whose lives begin again. It returns false if one is missing or belongs to
+// another chat. The files stay, because the message may be delivered to the agent more than once.
 func (u *uploads) take(chat string, refs []string) ([]channel.Media, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -116,7 +122,9 @@ func (c *Channel) FetchMedia(_ context.Context, m channel.Media) (io.ReadCloser,
 	return io.NopCloser(bytes.NewReader(o.content)), nil
 }
 
-// serveUpload answers POST /files?name=NAME, whose body is the file. The result names the file for a message.
+// serveUpload answers POST /files?name=NAME, whose body is the file. The result names the file for a message. Space
+// is reserved before the body is read: the declared length or, if there is none, the largest file. A file without a
+// usable name is called "file". Its type is what the browser claims, and nothing is derived from it here.
 func (c *Channel) serveUpload(w http.ResponseWriter, r *http.Request, chat string) {
 	size := r.ContentLength
 	if size < 0 || size > MaxUpload {

@@ -27,7 +27,9 @@ func (c *Channel) SpeakWith(service *wire.Service, source hearers) {
 	c.voice, c.hearers = service, source
 }
 
-// serveVoice answers GET /voice: the chat of a session by voice. The parameter session is the same as on /ws, and the limits are too.
+// serveVoice answers GET /voice: the chat of a session by voice. The parameter session is the same as on /ws, and the
+// limits are too. A connection by voice counts against the same limits as a socket, and its messages against the same
+// rate. A newer connection of the same chat replaces it.
 func (c *Channel) serveVoice(w http.ResponseWriter, r *http.Request) {
 	run, leave := c.join()
 	if run == nil {
@@ -85,12 +87,13 @@ func (c *Channel) serveVoice(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// spokenChat is a chat that is used by voice. Its socket has no connection, which the wire owns.
+// spokenChat is a chat that is used by voice. Its socket has no connection, which the wire owns. The methods of
+// socket that write to the connection must not be called.
 type spokenChat struct{ *socket }
 
 var _ wire.Conversation = spokenChat{}
 
-// Send implements [wire.Conversation].
+// Send implements [wire.Conversation]. A voice message with a key that was used before is handled once, by the inbox.
 func (s spokenChat) Send(ctx context.Context, key, text string) (wire.Delivery, error) {
 	if wait, ok := s.c.rooms.mayWrite(s.room); !ok {
 		return wire.Delivery{}, &wire.Refusal{Message: "Too many messages.", Action: "Wait " + wait.Round(time.Second).String() + "."}
@@ -121,7 +124,7 @@ func (s spokenChat) message(key string) channel.InboundMessage {
 	return m
 }
 
-// MarkHeard implements [wire.Conversation].
+// MarkHeard implements [wire.Conversation]. Notices belong to no turn, so how far they were heard isn't stored.
 func (s spokenChat) MarkHeard(ctx context.Context, h voice.HeardMark) error {
 	if strings.HasPrefix(h.Turn, noticePrefix) {
 		return nil

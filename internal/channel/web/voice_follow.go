@@ -14,11 +14,14 @@ const noticePrefix = "notice-"
 // narrator passes the frames of a room to a session as texts of turns. One goroutine uses it.
 type narrator struct {
 	speech wire.Speech
-	turn   string // that is being delivered, or ""
-	text   []byte
+	// turn is the one that is being delivered. It is empty between two turns.
+	turn string
+	text []byte
 }
 
-// Follow implements [wire.Conversation]. It reads the room as the connections of /ws do, so what is spoken is what is shown.
+// Follow implements [wire.Conversation]. It reads the room as the connections of /ws do, so what is spoken is what is
+// shown. If the room has dropped frames that were not read, its state follows, which has the whole text of the turn
+// that is being delivered. One that has ended meanwhile ends with its text in the log.
 func (s spokenChat) Follow(ctx context.Context, speech wire.Speech, resume string) error {
 	n := &narrator{speech: speech}
 	at, frames, _ := s.room.state()
@@ -35,8 +38,17 @@ func (s spokenChat) Follow(ctx context.Context, speech wire.Speech, resume strin
 	for {
 		entries, changed, ok := s.room.after(at)
 		if !ok { // it has dropped frames that were not read yet
-			n.finish()
 			at, frames, _ = s.room.state()
+			if n.turn != "" && (len(frames) == 0 || frames[0].Turn != n.turn) {
+				text, ok, err := s.endedText(ctx, n.turn)
+				if err != nil {
+					return err
+				}
+				if ok {
+					n.text = []byte(text)
+				}
+				n.finish()
+			}
 			for _, f := range frames {
 				n.pass(f)
 			}
@@ -71,7 +83,7 @@ func (s spokenChat) endedText(ctx context.Context, turn string) (text string, ok
 	return text, ok, err
 }
 
-// pass passes a frame.
+// pass passes a frame. Frames about tools, files and questions aren't spoken.
 func (n *narrator) pass(f frame) {
 	switch f.Type {
 	case typeTyping:

@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/internal/follow"
+	"github.com/leat-dev/leat/internal/server/internal/models"
 )
 
 const (
@@ -35,7 +36,7 @@ func Register(srv *server.Server, gw *gateway.Gateway) {
 	s := &surface{srv: srv, gw: gw, viewers: srv.Metrics().Viewers("models")}
 	srv.HandleAll(server.Authenticated, []server.Route{
 		{Method: http.MethodPost, Pattern: "/v1/messages", Handler: s.handler(messages{}), MaxBody: server.MaxMessageBody, Stream: true, Errors: anthropicError},
-		{Method: http.MethodPost, Pattern: "/v1/chat/completions", Handler: s.handler(completions{}), MaxBody: server.MaxMessageBody, Stream: true, Errors: openaiError},
+		{Method: http.MethodPost, Pattern: "/v1/chat/completions", Handler: s.handler(completions{}), MaxBody: server.MaxMessageBody, Stream: true, Errors: models.RespondOpenAI},
 		{Method: http.MethodGet, Pattern: "/v1/models", Handler: s.models, Errors: eitherError},
 		{Method: http.MethodGet, Pattern: "/v1/models/{model...}", Handler: s.model, Errors: eitherError},
 	})
@@ -85,12 +86,12 @@ func (s *surface) handler(a api) server.Handler {
 		if err != nil {
 			return err
 		}
-		standard := s.defaultAgent(p)
+		standard := models.Default(s.gw, p)
 		switch {
 		case rq.model == "" && standard == "":
-			return errNoAgent
-		case rq.model != "" && !s.hasAgent(p, rq.model):
-			return unknownModel(rq.model)
+			return models.ErrNoAgent
+		case rq.model != "" && !models.IsAgent(s.gw, p, rq.model):
+			return models.Unknown(rq.model)
 		}
 		// AddViewer comes first: if the viewer limit refuses the request, no message is added.
 		leave, err := s.gw.AddViewer(p)

@@ -3,7 +3,6 @@
 package compat
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -12,17 +11,8 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/models"
 )
-
-const (
-	// maxImages and maxImageBytes (decoded) limit the images of a request, because they are stored in the conversation's log
-	// and sent to every reader.
-	maxImages     = 4
-	maxImageBytes = 1 << 20
-)
-
-// imageTypes are the media types that both APIs accept.
-var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // apiMessage is a message of either API.
 type apiMessage struct {
@@ -72,9 +62,8 @@ func (c *content) UnmarshalJSON(b []byte) error {
 
 // reader converts the messages of a request.
 type reader struct {
-	source string
-	images int
-	size   int // of the images, in bytes
+	source   string
+	pictures models.Pictures
 }
 
 var roles = map[string]event.Role{
@@ -135,16 +124,11 @@ func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
 			if b.Source.Type != "base64" {
 				return message, server.Invalid("messages: pictures have to be in the request, as base64")
 			}
-			if err := rd.addPicture(&message, b.Source.MediaType, b.Source.Data); err != nil {
+			if err := rd.pictures.Add(&message, b.Source.MediaType, b.Source.Data); err != nil {
 				return message, err
 			}
 		case "image_url":
-			head, data, ok := strings.Cut(b.ImageURL.URL, ";base64,")
-			mime, inline := strings.CutPrefix(head, "data:")
-			if !ok || !inline {
-				return message, server.Invalid("messages: pictures have to be in the request, as a data URL")
-			}
-			if err := rd.addPicture(&message, mime, data); err != nil {
+			if err := rd.pictures.AddURL(&message, b.ImageURL.URL); err != nil {
 				return message, err
 			}
 		case "tool_use", "tool_result", "server_tool_use":
@@ -160,31 +144,9 @@ func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
 	return message, nil
 }
 
-// addPicture adds an image to a message as a media part. The limits count all images of the request, including those
-// in earlier messages.
-func (rd *reader) addPicture(m *gateway.CommandMessage, mime, data string) error {
-	mime = strings.ToLower(mime)
-	if !slices.Contains(imageTypes, mime) {
-		return server.Invalid("messages: unsupported picture %q; known are: %s", mime, strings.Join(imageTypes, ", "))
-	}
-	raw, err := base64.StdEncoding.DecodeString(data)
-	if err != nil || len(raw) == 0 {
-		return server.Invalid("messages: a picture's data must be base64")
-	}
-	rd.images++
-	rd.size += len(raw)
-	if rd.images > maxImages || rd.size > maxImageBytes {
-		return server.Errorf(http.StatusRequestEntityTooLarge, server.ReasonTooLarge, "messages: at most %d pictures, with %d bytes together", maxImages, maxImageBytes)
-	}
-	m.Parts = append(m.Parts, event.Part{Kind: event.KindMedia, Media: &event.Media{
-		URL: "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(raw), MIME: mime, Size: int64(len(raw)),
-	}})
-	return nil
-}
-
 // noTools refuses a field that offers or uses tools of the client.
 func noTools(field string) error {
-	return server.Errorf(http.StatusBadRequest, reasonTools, "%s: the agents here run their own tools and take none from the client", field)
+	return server.Errorf(http.StatusBadRequest, models.ReasonTools, "%s: the agents here run their own tools and take none from the client", field)
 }
 
 // keyOf is the explicit key of a request: the first of those that is given.

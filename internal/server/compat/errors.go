@@ -9,33 +9,22 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/dialect/anthropic"
-	"github.com/leat-dev/leat/dialect/openaichat"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/internal/follow"
+	"github.com/leat-dev/leat/internal/server/internal/models"
 	"github.com/leat-dev/leat/transcript"
 )
 
 // Reasons that only these APIs use.
 const (
-	reasonModel    = "model_not_found"
 	reasonFailed   = "turn_failed"
 	reasonStopped  = "turn_stopped"
 	reasonReplaced = "text_replaced"
-	reasonTools    = "tools_not_supported"
 )
 
 // errReplaced ends a stream whose text changed after it was sent.
 var errReplaced = &server.Error{Status: http.StatusInternalServerError, Reason: reasonReplaced, Message: "the agent changed what it had said already; the conversation has its final text"}
-
-// errNoAgent refuses a request without an agent if none is configured.
-var errNoAgent = server.Errorf(http.StatusServiceUnavailable, gateway.ReasonNotRunning, "Agent is not running: no agent is configured")
-
-// unknownModel returns the refusal of a model that isn't an agent.
-func unknownModel(name string) error {
-	return server.Errorf(http.StatusNotFound, reasonModel, "no agent is named %q; GET /v1/models lists them", name)
-}
 
 // describe is [server.Describe] with this package's own errors.
 func describe(err error) *server.Error {
@@ -133,48 +122,13 @@ func anthropicError(w http.ResponseWriter, r *http.Request, e *server.Error) {
 	server.WriteRawJSON(w, e.Status, anthropic.AppendError(nil, anthropicType(e), e.Message, id))
 }
 
-// openaiType returns the API's type of an error. Its code is Leat's reason.
-func openaiType(e *server.Error) string {
-	switch {
-	case e.Status == http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case e.Status >= http.StatusInternalServerError:
-		return "server_error"
-	}
-	return "invalid_request_error"
-}
-
-// openaiCode returns Leat's reason, or the API's own code if it has one.
-func openaiCode(e *server.Error) string {
-	if e.Reason == server.ReasonUnauthorized {
-		return "invalid_api_key"
-	}
-	return e.Reason
-}
-
-// openaiParam returns the parameter of the request that caused the error, or "".
-func openaiParam(e *server.Error) string {
-	switch e.Reason {
-	case reasonModel:
-		return "model"
-	case reasonTools:
-		return "tools"
-	}
-	return ""
-}
-
-// openaiError responds with an error in OpenAI's format.
-func openaiError(w http.ResponseWriter, _ *http.Request, e *server.Error) {
-	server.WriteRawJSON(w, e.Status, openaichat.AppendError(nil, openaiType(e), openaiCode(e), openaiParam(e), e.Message))
-}
-
 // eitherError responds in the format of the client's API, on a path that both APIs have.
 func eitherError(w http.ResponseWriter, r *http.Request, e *server.Error) {
 	if isAnthropic(r) {
 		anthropicError(w, r, e)
 		return
 	}
-	openaiError(w, r, e)
+	models.RespondOpenAI(w, r, e)
 }
 
 // isAnthropic reports whether the client uses Anthropic's API. All its clients send the version.

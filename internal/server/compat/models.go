@@ -2,11 +2,11 @@ package compat
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/models"
 )
 
 // model is an agent in the list of models. It has the keys of both APIs, and each client reads its own.
@@ -26,21 +26,6 @@ var epoch = time.Unix(0, 0).UTC()
 // modelOf returns an agent as a model.
 func modelOf(name string) model {
 	return model{ID: name, Object: "model", Created: epoch.Unix(), OwnedBy: "leat", Type: "model", DisplayName: name, CreatedAt: epoch}
-}
-
-// hasAgent reports whether an agent is configured. The gateway's own agent, for pushed streams, does not count.
-func (s *surface) hasAgent(p gateway.Principal, name string) bool {
-	return slices.ContainsFunc(s.gw.Catalog().Agents(p), func(a gateway.AgentInfo) bool { return a.Name == name })
-}
-
-// defaultAgent returns the name of the agent for requests without one, or "".
-func (s *surface) defaultAgent(p gateway.Principal) string {
-	for _, a := range s.gw.Catalog().Agents(p) {
-		if a.Default {
-			return a.Name
-		}
-	}
-	return ""
 }
 
 // models answers GET /v1/models with all agents on one page.
@@ -66,8 +51,8 @@ func (s *surface) models(w http.ResponseWriter, _ *http.Request, p gateway.Princ
 // Clients call it to check a configured name before their first request.
 func (s *surface) model(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	name := r.PathValue("model")
-	if !s.hasAgent(p, name) {
-		return unknownModel(name)
+	if !models.IsAgent(s.gw, p, name) {
+		return models.Unknown(name)
 	}
 	return server.Respond(w, modelOf(name), nil)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/models"
 )
 
 // completions is OpenAI's Chat Completions API.
@@ -72,7 +73,7 @@ func (completions) encoder(rq *request, turn string) encoder {
 type openaiEncoder struct{ openaichat.Encoder }
 
 func (e *openaiEncoder) fail(b []byte, err *server.Error) []byte {
-	return e.Fail(b, openaiType(err), openaiCode(err), err.Message)
+	return e.Fail(b, models.OpenAIType(err), models.OpenAICode(err), err.Message)
 }
 
 // complete returns the completion for a request without stream. The format has one text and one reasoning,

@@ -17,6 +17,7 @@ import (
 	store "github.com/leat-dev/leat/internal/store/files"
 )
 
+// surface has the handlers. The service checks access, sizes and quotas.
 type surface struct {
 	files *attachments.Service
 }
@@ -54,11 +55,14 @@ func (f *surface) createFile(w http.ResponseWriter, r *http.Request, p gateway.P
 // policy disables everything in a response that a browser might take for a page.
 const policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
+// get answers GET /api/conversations/{id}/files/{media}. The id of the media is a digest of its bytes, so it
+// identifies the content as well as the file.
 func (f *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	return f.serveStored(w, r, p, r.PathValue("id"), r.PathValue("media"))
 }
 
-// serveStored serves a file of a conversation.
+// serveStored serves a file of a conversation. Its Etag is the id, and browsers may cache it for a year without
+// asking again. A user who loses access keeps what the browser has cached, but that user has already seen it.
 func (f *surface) serveStored(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, id string) error {
 	file, m, err := f.files.OpenFile(r.Context(), p, conversation, id)
 	if err != nil {
@@ -125,7 +129,9 @@ func serve(w http.ResponseWriter, r *http.Request, file io.ReadSeeker, m event.M
 	http.ServeContent(w, r, "", changed, file)
 }
 
-// disposition returns the Content-Disposition header: display or save, and the file name.
+// disposition returns the Content-Disposition header: display or save, and the file name. Names that aren't ASCII are
+// encoded as in RFC 2231, which [mime.FormatMediaType] does. A name that it can't encode is left out, and the browser
+// chooses one.
 func disposition(mode, name string) string {
 	if name == "" {
 		return mode

@@ -21,9 +21,13 @@ import (
 // appends. A POST without Tus-Resumable has the whole file as its body.
 
 const (
-	tusVersion    = "1.0.0"
+	// tusVersion is the only version of the protocol. Requests with another one get 412 and the header Tus-Version.
+	tusVersion = "1.0.0"
+	// tusExtensions are the optional parts of tus that the routes implement: a POST may have the first bytes, an
+	// unfinished upload expires, and DELETE ends one.
 	tusExtensions = "creation,creation-with-upload,expiration,termination"
-	offsetStream  = "application/offset+octet-stream"
+	// offsetStream is the content type of bytes that belong to an upload. A POST with it has the first ones.
+	offsetStream = "application/offset+octet-stream"
 
 	// maxBody lifts the server's limit on bodies, because the declared length of the upload already limits it. A client that stops
 	// sending is disconnected.
@@ -44,7 +48,8 @@ func (f *surface) uploads(s *server.Server) {
 	})
 }
 
-// limits answers with the limits for uploads.
+// limits answers with the limits for uploads. maxSize is in bytes, and limits one file. If workspace is false, an
+// upload has to name its conversation.
 func (f *surface) limits(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
 	return server.Respond(w, map[string]any{"maxSize": f.files.MaxFile(), "workspace": f.files.HasWorkspace()}, nil)
 }
@@ -88,7 +93,8 @@ func (f *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 //
 // Without tus, the name and the other details are in the query, and the length must be known in advance,
 // so that a file above the limit is refused before its first byte. With tus, they are base64 values in
-// Upload-Metadata. Unknown keys are ignored.
+// Upload-Metadata. Unknown keys are ignored. The name is only a suggestion, since the service replaces the characters
+// that a file name can't have.
 func announced(r *http.Request, resumable bool) (n attachments.NewUpload, err error) {
 	if !resumable {
 		if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
@@ -123,7 +129,8 @@ func announced(r *http.Request, resumable bool) (n attachments.NewUpload, err er
 	return n, nil
 }
 
-// version refuses other versions of tus.
+// version refuses other versions of tus. A request without the header passes, because create and drop also serve
+// clients that don't use tus. It also sets the gateway's version in the response, as the protocol requires.
 func version(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Tus-Resumable", tusVersion)
 	if v := r.Header.Get("Tus-Resumable"); v != "" && v != tusVersion {
@@ -133,7 +140,8 @@ func version(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// status answers with the state of an upload and, if it is complete, the file.
+// status answers with the state of an upload and, if it is complete, the file. The body has the form of uploadBody.
+// Asking for the status also finishes an upload whose bytes arrived before a crash.
 func (f *surface) status(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	u, err := f.files.Upload(r.Context(), p, r.PathValue("upload"))
 	if err != nil {
@@ -143,7 +151,7 @@ func (f *surface) status(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return server.Respond(w, body(&u), nil)
 }
 
-// offset is status for tus clients.
+// offset is status for tus clients. It has no body: the state is in the headers, where tus requires it.
 func (f *surface) offset(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := version(w, r); err != nil {
 		return err
@@ -157,7 +165,8 @@ func (f *surface) offset(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return nil
 }
 
-// resume appends to an upload.
+// resume appends to an upload. An offset that isn't the upload's own gets 409 and the right one in Upload-Offset, so
+// a client continues without another request. Bytes that arrived before an error are stored.
 func (f *surface) resume(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := version(w, r); err != nil {
 		return err
@@ -210,7 +219,8 @@ func errIncomplete(u *attachments.Upload) error {
 	return server.Errorf(http.StatusBadRequest, server.ReasonTimeout, "the body was interrupted; %d of %d bytes are stored", u.Offset, u.Length)
 }
 
-// errorReader records that a reader failed, to distinguish a connection error from a disk error.
+// errorReader records that a reader failed, to distinguish a connection error from a disk error. One goroutine uses
+// it. io.EOF isn't a failure.
 type errorReader struct {
 	r   io.Reader
 	err error
@@ -224,7 +234,8 @@ func (t *errorReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// drop deletes an upload.
+// drop deletes an upload. It also removes the file that a complete upload has placed in the workspace. Messages have
+// a copy of it.
 func (f *surface) drop(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := version(w, r); err != nil {
 		return err
@@ -236,7 +247,8 @@ func (f *surface) drop(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	return nil
 }
 
-// setHeaders sets the headers that describe an upload.
+// setHeaders sets the headers that describe an upload. Caches must not store these responses, because a stale offset
+// would lead to a conflict.
 func setHeaders(w http.ResponseWriter, u *attachments.Upload) {
 	h := w.Header()
 	h.Set("Upload-Offset", strconv.FormatInt(u.Offset, 10))
@@ -245,7 +257,8 @@ func setHeaders(w http.ResponseWriter, u *attachments.Upload) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// uploadBody is an upload as JSON.
+// uploadBody is an upload as JSON. Offset and Length are in bytes. Path and Media are there only when the upload is
+// complete, and Path only if the gateway has a workspace.
 type uploadBody struct {
 	Offset int64  `json:"offset"`
 	Length int64  `json:"length"`

@@ -27,7 +27,8 @@ const maxJoined = 4 << 10
 // canDetach reports whether the viewer can continue without a goroutine. NDJSON is for programs, which are few, so it keeps its goroutine.
 func (v *viewer) canDetach() bool { return v.encoding == feed.SSE && server.IsDetachable(v.r) }
 
-// detached is a detached event stream. Its viewer calls End; the poller calls the other methods.
+// detached is a detached event stream. Its viewer calls End; the poller calls the other methods. It lives until its
+// connection is closed, which may be after the end of the viewer: the last frame has to be sent first.
 type detached struct {
 	n            *native
 	conversation string
@@ -36,10 +37,12 @@ type detached struct {
 	viewer    *fanout.Viewer
 	writer    *outgoing.Conn
 	measured  *server.Viewer
-	leave     func()
-	end       func(bytes int64)
+	// leave ends the count as a viewer, and end the request in the log and the metrics. Each is called once.
+	leave func()
+	end   func(bytes int64)
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// bytes is the size of what was written, without the heads of HTTP. mu protects it, last and limit.
 	bytes int64
 	// The frame to write before the connection is closed, from the end of the viewer on.
 	last []byte
@@ -50,11 +53,14 @@ type detached struct {
 }
 
 var (
+	// heartbeatSSE is a comment, which an EventSource doesn't pass to its page. All viewers write the same bytes.
 	heartbeatSSE = sse.AppendComment(nil, "ping")
 	heartbeats   = map[feed.Encoding][]byte{feed.SSE: heartbeatSSE, feed.SSEChunk: server.Chunk(heartbeatSSE)}
 )
 
-// detach sends the greeting and a small first batch with one write, and continues without a goroutine.
+// detach sends the greeting and a small first batch with one write, and continues without a goroutine. After
+// TakeStream the handler must not use the response any more, so every failure from there on is handled by closing the
+// connection and never returned. Its client connects again with its cursor.
 func (v *viewer) detach(ctx context.Context) error {
 	greeting, err := v.greeting()
 	if err != nil {
@@ -130,7 +136,8 @@ func (d *detached) OnReady() {
 	}
 }
 
-// End implements [fanout.Sink]. It tells the client why the stream ends, and closes the connection when the client has it.
+// End implements [fanout.Sink]. It tells the client why the stream ends, and closes the connection when the client
+// has it. It is called once. The limit starts here, so a client that doesn't read can't keep the connection open.
 func (d *detached) End(cause error, bytes int64) {
 	d.measured.Close()
 	d.leave()
@@ -155,7 +162,8 @@ func (d *detached) End(cause error, bytes int64) {
 	}
 }
 
-// writeLast writes the last frame as soon as the connection takes it, and closes the connection when all of it is sent.
+// writeLast writes the last frame as soon as the connection takes it, and closes the connection when all of it is
+// sent. It is called again whenever the connection has become ready, until the frame is taken.
 func (d *detached) writeLast() {
 	d.mu.Lock()
 	frame := d.last
@@ -176,7 +184,8 @@ func (d *detached) writeLast() {
 	}
 }
 
-// close closes the connection and ends the request.
+// close closes the connection and ends the request. It may be called several times, also at the same time: by the
+// viewer's end, the poller and the timer.
 func (d *detached) close() {
 	d.closing.Do(func() {
 		if d.writer != nil {

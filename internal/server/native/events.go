@@ -50,7 +50,7 @@ func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	return v.run(r.Context())
 }
 
-// release ends the viewer, unless it was detached.
+// release ends the viewer, unless it was detached. It is called once, also after an error in the middle of events.
 func (v *viewer) release() {
 	if v.isDetached {
 		return
@@ -150,7 +150,8 @@ func (v *viewer) greeting() ([]byte, error) {
 	return frame, nil
 }
 
-// poll is [gateway.Reader.Poll], also if the feed is lost meanwhile.
+// poll is [gateway.Reader.Poll], also if the feed is lost meanwhile. A feed is lost when its log was replaced or the
+// writer failed. The cursor stays valid, unless the log has another epoch.
 func (v *viewer) poll(ctx context.Context) (*feed.Batch, error) {
 	for {
 		b, err := v.feed.Poll(ctx, v.cursor, batchBudget)
@@ -165,7 +166,8 @@ func (v *viewer) poll(ctx context.Context) (*feed.Batch, error) {
 	}
 }
 
-// lastFrame returns the frame with the cause of a stream's end.
+// lastFrame returns the frame with the cause of a stream's end. Its text is for users, and an internal error has a
+// general one.
 func lastFrame(encoding feed.Encoding, conversation string, cause error) ([]byte, error) {
 	last, err := json.Marshal(newError("error", "", conversation, cause))
 	if err != nil {

@@ -32,7 +32,8 @@ type expiryFrame struct {
 	Expires int64  `json:"expires,omitempty"` // epoch milliseconds
 }
 
-// ackFrame is the answer to a command that the gateway accepted. It is sent after the commit.
+// ackFrame is the answer to a command that the gateway accepted. It is sent after the commit. A repeated key gets the
+// ack of the first command.
 type ackFrame struct {
 	Type         string `json:"type"` // "ack"
 	ID           string `json:"id,omitempty"`
@@ -48,7 +49,8 @@ type createdFrame struct {
 	Created      bool   `json:"created"` // false if the key has created the conversation before
 }
 
-// errorFrame is "error" or "rejected".
+// errorFrame is "error" or "rejected". RetryAfter is the wait that the gateway asks for. If it is 0, the client
+// decides.
 type errorFrame struct {
 	Type         string `json:"type"`
 	ID           string `json:"id,omitempty"`

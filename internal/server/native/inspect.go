@@ -38,7 +38,8 @@ func (i inspect) recording(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	return i.turns.WriteRecording(r.Context(), p, turn, &attachment{w: w, name: turn + ".jsonl"})
 }
 
-// attachment sets the headers of a download with the first byte. Before that, the handler can still answer with an error.
+// attachment sets the headers of a download with the first byte. Before that, the handler can still answer with an
+// error. Each of its writes goes to the client at once, so a large recording isn't kept in memory.
 type attachment struct {
 	w         http.ResponseWriter
 	name      string
@@ -56,6 +57,7 @@ func (a *attachment) Write(b []byte) (int, error) {
 }
 
 // explain answers GET /api/turns/{turn}/explain: the recording of a turn, with the events that each frame produced.
+// It is computed for each request by decoding the recording again, so it shows what the current decoders do.
 func (i inspect) explain(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	x, err := i.turns.Explain(r.Context(), p, r.PathValue("turn"))
 	return server.Respond(w, x, err)

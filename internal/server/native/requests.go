@@ -43,7 +43,8 @@ func (s *webSocket) handle(f clientFrame) error {
 	return s.refuse("error", f, server.Invalid("unknown frame type %q", f.Type))
 }
 
-// refuse reports that a request failed. It logs internal errors, whose text the client does not get.
+// refuse reports that a request failed. It logs internal errors, whose text the client does not get. kind is the type
+// of the frame. Its error is that of the write, so a refused request alone doesn't end the connection.
 func (s *webSocket) refuse(kind string, f clientFrame, err error) error {
 	if d := server.Describe(err); d.Status == http.StatusInternalServerError {
 		s.n.s.Log().Error("socket request failed", "type", f.Type, "conversation", f.Conversation, "error", err)
@@ -52,7 +53,9 @@ func (s *webSocket) refuse(kind string, f clientFrame, err error) error {
 }
 
 // request runs a command in a goroutine, so that a slow one does not delay the read loop. Commands of one conversation keep
-// their order. Stop and answer name their target, so they may overtake.
+// their order. Stop and answer name their target, so they may overtake. Beyond maxPending it waits for a request to
+// finish, and so reads no further frames: a client that sends faster than the gateway commits is slowed down by its
+// connection.
 func (s *webSocket) request(f clientFrame) error {
 	if s.pending == nil {
 		s.pending = make(chan struct{}, maxPending)
@@ -97,7 +100,7 @@ func (s *webSocket) execute(f clientFrame) error {
 }
 
 // create creates a conversation. A create frame without a body creates an empty one with the default
-// agent.
+// agent. The answer is sent after the commit. created is false if the key has created the conversation before.
 func (s *webSocket) create(f clientFrame) error {
 	c := f.Create
 	if c == nil {
@@ -112,7 +115,8 @@ func (s *webSocket) create(f clientFrame) error {
 	return s.send(createdFrame{Type: "ack", ID: f.ID, Conversation: summary.ID, Created: created})
 }
 
-// lanes runs tasks in goroutines: those with the same name in order, those with different names concurrently.
+// lanes runs tasks in goroutines: those with the same name in order, those with different names concurrently. A lane
+// is a queue with at most one goroutine, which ends when the queue is empty. The zero value is ready to use.
 type lanes struct {
 	mu    sync.Mutex
 	queue map[string][]func() // waiting tasks; an entry exists while a goroutine runs that name's tasks

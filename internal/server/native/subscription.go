@@ -83,7 +83,7 @@ func (s *webSocket) subscribe(f clientFrame) error {
 	return nil
 }
 
-// TryWrite implements [fanout.Sink].
+// TryWrite implements [fanout.Sink]. A subscription whose frame wasn't taken completely waits in blocked until Ready.
 func (b *subscription) TryWrite(frame []byte) (outgoing.State, error) {
 	b.s.mu.Lock() // until the subscription is in the list, because the connection may be ready at once
 	defer b.s.mu.Unlock()
@@ -94,7 +94,8 @@ func (b *subscription) TryWrite(frame []byte) (outgoing.State, error) {
 	return state, err
 }
 
-// Ready implements [socket.Handler]. It continues the subscriptions that waited for the connection.
+// Ready implements [socket.Handler]. It continues the subscriptions that waited for the connection. The order is that
+// in which they were blocked, so no subscription of a busy connection waits forever.
 func (s *webSocket) Ready() {
 	s.mu.Lock()
 	blocked := s.blocked
@@ -133,7 +134,8 @@ func (b *subscription) sayWhy(cause error) {
 	_ = b.s.send(newError("error", "", b.conversation, cause)) // if this fails, the connection ends
 }
 
-// unsubscribe ends a subscription and waits for its last frame.
+// unsubscribe ends a subscription and waits for its last frame. If there is none for the conversation, it does
+// nothing. When it returns, no frame of the subscription follows.
 func (s *webSocket) unsubscribe(conversation string) {
 	s.subs = slices.DeleteFunc(s.subs, func(sub *subscription) bool {
 		if sub.conversation != conversation {
@@ -213,7 +215,8 @@ func (b *follower) follow() error {
 // step writes the events since the last batch. Without new events it returns false.
 //
 // The batch is chosen while the connection's write slot is owned. If the slot was taken, a batch that was
-// polled before the wait would be outdated, and its events would be sent in two frames instead of one.
+// polled before the wait would be outdated, and its events would be sent in two frames instead of one. Its error ends
+// the subscription: that of the feed, of the encoding, or of the write.
 func (b *follower) step() (progress bool, err error) {
 	batch, err := b.feed.Poll(b.ctx, b.cursor, batchBudget)
 	if batch == nil || err != nil {

@@ -15,7 +15,8 @@ import (
 //
 // A snapshot has the form of the first batch of a stream and a cursor, so a client can read it once and
 // then follow the conversation from there. A page has no cursor: older messages don't change any more,
-// except by a truncate.
+// except by a truncate. If the message before doesn't exist, the page is refused with 404. limit is only for pages,
+// and at most feed.MaxPage.
 func (n *native) transcript(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	q := r.URL.Query()
 	limit := 0
@@ -68,14 +69,16 @@ type readFrame struct {
 	Type         string `json:"type"`         // "read"
 	ID           string `json:"id,omitempty"` // of the read that is answered
 	Conversation string `json:"conversation"`
-	Unread       bool   `json:"unread"`
-	Read         int64  `json:"read"` // seq
+	// Unread says that an agent has added a message, asked a question or ended a turn after Read.
+	Unread bool  `json:"unread"`
+	Read   int64 `json:"read"` // seq
 }
 
 // followReadings starts to send changes of read positions. A client asks for them with its first read frame.
 //
 // The goroutine ends with the connection. Positions merges the changes of a conversation, so a slow client
-// gets only the newest position. A conversation that the user may no longer read is skipped.
+// gets only the newest position. A conversation that the user may no longer read is skipped. Only the read loop calls
+// it. It never ends the connection: a position that can't be read is logged and skipped.
 func (s *webSocket) followReadings() {
 	if s.followsReadings {
 		return
@@ -117,7 +120,8 @@ func (s *webSocket) position(conversation string) (at gateway.Position, err erro
 	return s.n.gw.Position(s.ctx, p, &summary)
 }
 
-// markRead marks a conversation as read up to a seq. The seq 0 means all of it.
+// markRead marks a conversation as read up to a seq. The seq 0 means all of it. The new position is sent on all
+// connections of the user that follow positions, and on this one also as the answer.
 func (s *webSocket) markRead(f clientFrame) error {
 	at, err := s.n.gw.MarkRead(s.ctx, s.principal(), f.Conversation, f.Seq)
 	if err != nil {

@@ -15,16 +15,18 @@ import (
 
 // Options are the functions that the routes call.
 type Options struct {
-	// Store contains the plugins. If it is nil, plugins can't be installed.
+	// Store contains the plugins. If it is nil, plugins can't be installed. Its owner closes it.
 	Store *plugins.Store
-	// State reports whether a plugin is ready, or the reason why not.
+	// State reports whether a plugin is ready, or the reason why not. It is called for each plugin of a list, and
+	// must not block. If ready is false, reason may be nil.
 	State func(name string) (ready bool, reason error)
-	// Send delivers install-progress frames. If it is nil, frames are dropped.
+	// Send delivers install-progress frames. If it is nil, frames are dropped. It is called in the goroutine of the
+	// installation, which waits for it.
 	Send func(hub.Frame)
 }
 
 // surface has the handlers. The store allows only one installation or removal at a time; others get
-// ErrBusy.
+// ErrBusy. An installation may take minutes, so a second admin gets an error at once instead of waiting.
 type surface struct {
 	Options
 	srv *server.Server
@@ -39,7 +41,8 @@ func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	srv.Handle(server.Route{Method: http.MethodDelete, Pattern: "/api/plugins/{name}", Access: server.Admin, Errors: failed, Handler: s.remove})
 }
 
-// failed writes an error in the format of Eliza's clients.
+// failed writes an error in the format of Eliza's clients. They look at ok, and find the message where Leat's own
+// format has it.
 func failed(w http.ResponseWriter, _ *http.Request, e *server.Error) {
 	server.WriteJSON(w, e.Status, struct {
 		OK bool `json:"ok"`
@@ -53,15 +56,18 @@ var errOff = server.Errorf(http.StatusForbidden, server.ReasonForbidden, "Plugin
 //
 // Origin is the source of the plugin, such as npm:pkg@1.2.0 or folder:/path.
 type listEntry struct {
-	Name        string    `json:"name"`
-	Version     string    `json:"version"`
-	Kind        string    `json:"kind"`
-	Description string    `json:"description,omitempty"`
-	Origin      string    `json:"origin"`
-	SHA256      string    `json:"sha256,omitempty"`
-	Installed   time.Time `json:"installedAt"`
-	Ready       bool      `json:"ready"`
-	Error       string    `json:"error,omitempty"` // the reason, if it is known
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Kind is the kind from the manifest: agent or channel.
+	Kind        string `json:"kind"`
+	Description string `json:"description,omitempty"`
+	Origin      string `json:"origin"`
+	// SHA256 is the checksum of the archive in hexadecimal. It is empty for a folder.
+	SHA256    string    `json:"sha256,omitempty"`
+	Installed time.Time `json:"installedAt"`
+	Ready     bool      `json:"ready"`
+	// Error is why the plugin isn't ready, if that is known.
+	Error string `json:"error,omitempty"`
 }
 
 // list answers GET /api/plugins. Without a store the list is empty, so pages need no separate case.
@@ -82,7 +88,8 @@ func (s *surface) list(w http.ResponseWriter, _ *http.Request, _ gateway.Princip
 }
 
 // installBody is the request to install a plugin. Eliza's clients send a name. autoRestart is ignored, because no restart is
-// necessary.
+// necessary. Exactly one of name, path and archive says where the plugin comes from: npm, a folder of this machine,
+// or a URL. version is only for npm, and sha256 is the expected checksum of an archive.
 type installBody struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -109,6 +116,9 @@ type installReply struct {
 // install answers POST /api/plugins/install. It waits until the plugin runs; the phases in between are
 // sent as frames. A plugin that fails in any phase is removed again. The audit log records both results,
 // and the reason of a failure goes to the client, because the admin must correct the plugin.
+//
+// If the client disconnects, the installation stops at its next phase and is undone. The status is 422 if it failed,
+// 400 if the request is malformed, and 409 while another one runs.
 func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if s.Store == nil {
 		return errOff
@@ -144,7 +154,8 @@ func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Prin
 // reasonFailed is the reason of an installation that failed and was undone.
 const reasonFailed = "install_failed"
 
-// remove answers DELETE /api/plugins/{name}: it stops the plugin and deletes it.
+// remove answers DELETE /api/plugins/{name}: it stops the plugin and deletes it. The status is 404 for an unknown
+// name, and 409 while another installation or removal runs.
 func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if s.Store == nil {
 		return errOff

@@ -13,6 +13,8 @@ import (
 	"github.com/leat-dev/leat/web"
 )
 
+// The scripts are inline in their documents. The policies of the diagram's and the worker's document allow theirs by its
+// hash. That of an app allows all inline scripts, because the HTML of tools has more.
 var (
 	//go:embed frames/diagram.js
 	diagramScript []byte
@@ -66,6 +68,8 @@ func join(parts ...string) []byte {
 	return b.Bytes()
 }
 
+// digest returns the source expression of a script in a policy, without its prefix: the SHA-256 in base64. It must be
+// that of the exact bytes between the script tags, or browsers refuse to run the script.
 func digest(script []byte) string {
 	sum := sha256.Sum256(script)
 	return base64.StdEncoding.EncodeToString(sum[:])

@@ -23,11 +23,14 @@ import (
 )
 
 // policy lets the page load its own files and talk to its own gateway, and nothing else. Pictures may come as data, and no string
-// becomes a script or markup.
+// becomes a script or markup. blob: is for pictures and sound that the page has fetched with its credentials. Scripts
+// can't create elements from strings (Trusted Types), so a mistake in the page doesn't turn a conversation into a
+// script.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; connect-src 'self'; " +
 	"frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Register adds the page at / and its files below /ui/. If detector is not nil, the page can load it in a frame.
+// Register adds the page at / and its files below /ui/. If detector is not nil, the page can load it in a frame. The
+// files are embedded, so an error can only be a mistake of the build, and panics at the start.
 func Register(s *server.Server, detector *vad.Archive) {
 	registerFrames(s)
 	registerWorkerFrame(s)
@@ -59,10 +62,11 @@ func Register(s *server.Server, detector *vad.Archive) {
 	}
 }
 
-// hashed are the names that change with the content.
+// hashed are the names that change with the content. The build adds eight characters of the content's hash to them.
 var hashed = regexp.MustCompile(`-[\w-]{8}\.(js|css)$`)
 
-// types are those of the page's files; the system's table may lack them or have others.
+// types are those of the page's files; the system's table may lack them or have others. A file with another extension
+// gets no type, and the browser doesn't guess one.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -86,7 +90,9 @@ type file struct {
 	isFixed bool
 }
 
-// register adds the route of a file.
+// register adds the route of a file. The routes are public, because the files contain nothing of a user and the login
+// is part of the page. The ETag differs for each coding, as RFC 9110 requires of representations that differ in their
+// bytes.
 func register(s *server.Server, pattern string, f file) {
 	serve := func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 		as, err := f.choose(r.Header.Values("Accept-Encoding"))
@@ -127,12 +133,15 @@ type form struct {
 	tag string
 }
 
+// The tag is the start of the content's SHA-256. It is computed once, since the content never changes while the
+// gateway runs.
 func newForm(coding string, content []byte) form {
 	sum := sha256.Sum256(content)
 	return form{coding, content, `"` + hex.EncodeToString(sum[:8]) + `"`}
 }
 
-// choose returns the form for a client by its Accept-Encoding headers.
+// choose returns the form for a client by its Accept-Encoding headers. The order of the forms decides and not the
+// weights of the client: Brotli is smaller than gzip.
 func (f *file) choose(accept []string) (form, error) {
 	i := slices.IndexFunc(f.forms, func(o form) bool { return o.coding == "" || accepts(accept, o.coding) })
 	if i >= 0 {

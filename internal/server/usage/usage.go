@@ -37,8 +37,10 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/usage", Access: server.Authenticated, Handler: u.get})
 }
 
-// The parameter format wins over the Accept header, so that a link in a page can download CSV. The
-// response varies with Accept, which shared caches must know.
+// get answers GET /api/usage. docs/usage.md describes its parameters.
+//
+// The parameter format wins over the Accept header, so that a link in a page can download CSV. The response varies
+// with Accept, which caches must know.
 func (u *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -66,7 +68,9 @@ func (u *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principa
 //
 // Unknown and repeated parameters are errors, since a misspelled filter would otherwise report the costs
 // of everybody. Days are in UTC, as in the ledger, and both ends are inclusive. An empty "by" means no
-// groups, only the total. The ledger checks the dimensions and the length of the range.
+// groups, only the total. The ledger checks the dimensions and the length of the range. The returned format is
+// "json", "csv", or empty if the client left the choice to its Accept header. All errors are 400 and name the
+// parameter.
 func (u *surface) query(values url.Values) (q ledger.Query, format string, err error) {
 	today := u.clock().UTC()
 	q.To = today.Format(time.DateOnly)
@@ -112,7 +116,8 @@ func (u *surface) query(values url.Values) (q ledger.Query, format string, err e
 
 // prefersCSV reports whether CSV is the first supported media type that the client accepts.
 //
-// Quality values are ignored: browsers and tools list the preferred type first.
+// Quality values are ignored: browsers and tools list the preferred type first. Wildcards mean JSON, because that is
+// the format of programs that accept anything.
 func prefersCSV(accept []string) bool {
 	for m := range strings.SplitSeq(strings.ToLower(strings.Join(accept, ",")), ",") {
 		m, _, _ = strings.Cut(m, ";")
@@ -133,7 +138,8 @@ var outcomes = []event.Outcome{event.Completed, event.Failed, event.Cancelled, e
 //
 // The columns are: the dimensions, the counts, the tokens, and then one per currency, so amounts in
 // different currencies are never added. A group without costs in a currency has an empty cell, which
-// spreadsheets don't count as zero. The file is built in memory, so an error does not leave half a file.
+// spreadsheets don't count as zero. The file is built in memory, so an error does not leave half a file. Amounts are
+// decimal numbers with a point and without a currency sign, and durations are in milliseconds.
 func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error {
 	var b bytes.Buffer
 	writer := csv.NewWriter(&b)

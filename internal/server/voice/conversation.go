@@ -14,7 +14,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// conversation is a conversation of the gateway as one user talks in it.
+// conversation is a conversation of the gateway as one user talks in it. The gateway decides about access at each
+// call, so it follows changes of the principal's rights.
 type conversation struct {
 	gateway   *gateway.Gateway
 	principal gateway.Principal
@@ -24,7 +25,8 @@ type conversation struct {
 var _ wire.Conversation = (*conversation)(nil)
 
 // Send implements [wire.Conversation]. A refusal is shown in the words of the API, which are written for people. Faults of the gateway are
-// only logged.
+// only logged. A repeated key returns the first delivery, so a client may send an utterance again after a lost
+// connection.
 func (c *conversation) Send(ctx context.Context, key, text string) (wire.Delivery, error) {
 	ack, err := c.gateway.Do(ctx, c.principal, c.id, gateway.Command{
 		Type: gateway.CommandSend, Key: key, Message: &gateway.CommandMessage{Text: text},
@@ -58,22 +60,29 @@ func (c *conversation) MarkHeard(ctx context.Context, h voice.HeardMark) error {
 // HasOtherViewers implements [wire.Conversation].
 func (c *conversation) HasOtherViewers() bool { return c.gateway.HasOtherReaders(c.principal, c.id) }
 
-// batchBudget is the size of the batches that a follower polls, in bytes. It uses them only to learn of changes and of its loss of access.
+// batchBudget is the size of the batches that a follower polls, in bytes. It uses them only to learn of changes and
+// of its loss of access. Their content is dropped.
 const batchBudget = 64 << 10
 
 // follower passes the answers of a conversation to a session. One goroutine uses it.
 type follower struct {
+	// speech gets the whole visible text at each change, not deltas. The session compares it with what it has already
+	// spoken.
 	speech wire.Speech
-	// isOver has the turns in memory that have nothing to say any more.
+	// isOver has the turns in the feed's memory that need no further update: they were passed as ended, or had ended
+	// before the connection began.
 	isOver map[string]bool
-	open   []string // turns that were passed and have not ended
+	// open has the turns that were passed and have not ended, in the order of their beginning. If one disappears from
+	// the transcript, it still has to be ended in the session.
+	open []string
 }
 
 // Follow implements [wire.Conversation].
 //
 // It reads texts from the feed's own fold, so it costs no memory for a second one. The batches that it polls show that something has
 // changed, and Poll checks the access each time it was changed. A turn that has ended before the connection began is only passed if the
-// client resumes it.
+// client resumes it. It returns the cause of ctx, or the gateway's error when the principal loses access. If the feed
+// is lost, it takes a new one and polls from the same cursor, so that no change is missed.
 func (c *conversation) Follow(ctx context.Context, speech wire.Speech, resume string) error {
 	r, err := c.gateway.Feed(ctx, c.principal, c.id)
 	if err != nil {

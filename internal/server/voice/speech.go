@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// headerPieces is the header with the number of pieces of an answer.
+	// headerPieces is the header with the number of pieces of an answer. A client learns from the first response how
+	// many pieces it has to fetch.
 	headerPieces = "Leat-Speech-Pieces"
 	// maxReading is the number of pieces that are made at a time, for all users. Each may be a process or a paid request.
 	maxReading = 16
@@ -36,16 +37,18 @@ const (
 const (
 	reasonNoSpeech = "no_speech" // no engine is configured
 	reasonNoText   = "no_text"   // the message has only what engines can't speak, such as emoji
-	reasonSpeech   = "speech_failed"
+	// reasonSpeech is sent if the engine failed or was too slow. Its error is in the gateway's log only.
+	reasonSpeech = "speech_failed"
 )
 
 // Speech is the engine that reads answers aloud, and its defaults. If Engine is nil, requests are refused with the reason no_speech.
 type Speech struct {
-	Engine          voice.Engine
+	Engine voice.Engine
+	// Voice and Language are names that the engine knows. If Language is empty, the script of the text decides.
 	Voice, Language string
 }
 
-// reader reads messages aloud.
+// reader reads messages aloud. It is safe for concurrent use.
 type reader struct {
 	server  *server.Server
 	gateway *gateway.Gateway
@@ -64,8 +67,10 @@ func RegisterSpeech(s *server.Server, gw *gateway.Gateway, speech Speech) {
 // serve answers GET /api/conversations/{id}/messages/{message}/speech?piece=N: a piece of a message as WAV.
 //
 // A client fetches one piece while it plays the one before. So it can pause for any time, and a paid
-// service makes only what the user listens to. A piece is complete before it is
-// sent, so an engine that fails in its middle is an error of the request, and not audio that just ends.
+// service makes only what the user listens to. A piece is complete before it is sent, so an engine that fails in its
+// middle is an error of the request, and not audio that just ends. The message is looked up before the engine is
+// checked, so that a user without access gets 404 in any case. The response isn't cached, because what a piece
+// contains depends on the configured language and voice.
 func (r *reader) serve(w http.ResponseWriter, req *http.Request, p gateway.Principal) error {
 	n := 0
 	if v := req.URL.Query().Get("piece"); v != "" {
@@ -101,7 +106,11 @@ func (r *reader) serve(w http.ResponseWriter, req *http.Request, p gateway.Princ
 	return err
 }
 
-// text returns the visible text of a message that is complete. A message that isn't in memory any more is searched for in the log.
+// text returns the visible text of a message that is complete. A message that isn't in memory any more is searched
+// for in the log. Its pages are read backward, so an old message costs as many reads of the journal as there are
+// pages after it.
+//
+// A message that is still being written is refused, since its pieces would change between two requests.
 func (r *reader) text(ctx context.Context, p gateway.Principal, conversation, id string) (string, error) {
 	f, err := r.gateway.Feed(ctx, p, conversation)
 	if err != nil {
@@ -142,7 +151,8 @@ func (r *reader) text(ctx context.Context, p gateway.Principal, conversation, id
 	return text, nil
 }
 
-// divide divides a text into units to speak.
+// divide divides a text into units to speak. The same text and language always give the same units, so requests for
+// different pieces fit together without any state.
 func divide(text, language string) []sentence.Unit {
 	s := sentence.New(language)
 	var units []sentence.Unit
@@ -154,7 +164,8 @@ func divide(text, language string) []sentence.Unit {
 	return units
 }
 
-// speak returns the audio of a unit as a WAV file.
+// speak returns the audio of a unit as a WAV file. It doesn't wait for a slot: if all are in use, it returns 429 and
+// asks for another attempt after a second. If the client disconnects, the engine is stopped.
 func (r *reader) speak(ctx context.Context, u sentence.Unit) ([]byte, error) {
 	select {
 	case r.slots <- struct{}{}:
@@ -175,7 +186,8 @@ func (r *reader) speak(ctx context.Context, u sentence.Unit) ([]byte, error) {
 	return append(pcm.AppendHeader(nil, voice.SpeechRate, len(samples)), samples...), nil
 }
 
-// samples reads the whole audio of an utterance.
+// samples reads the whole audio of an utterance. It closes the audio, which also ends an engine that would make more
+// than maxPiece.
 func (r *reader) samples(ctx context.Context, u voice.Utterance) ([]byte, error) {
 	audio, err := r.speech.Engine.Speak(ctx, u)
 	if err != nil {

@@ -23,7 +23,9 @@ type surface struct {
 	hasDetector bool
 }
 
-// Register adds the route. If hasDetector is set, the first frame of each connection offers the speech detector, which package ui serves.
+// Register adds the route. If hasDetector is set, the first frame of each connection offers the speech detector,
+// which package ui serves. The service limits the number of connections, and each one counts as a viewer of the
+// principal.
 func Register(s *server.Server, gw *gateway.Gateway, service *wire.Service, hasDetector bool) {
 	v := &surface{gateway: gw, service: service, viewers: s.Metrics().Viewers("voice"), hasDetector: hasDetector}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/conversations/{id}/voice", Access: server.Authenticated, Stream: true, Handler: v.serve})
@@ -68,7 +70,8 @@ func (v *surface) talk(w http.ResponseWriter, r *http.Request, request wire.Requ
 	return v.service.Serve(r.Context(), socket, request, c)
 }
 
-// farewell returns how to end a connection after an error of the gateway or the end of the request's context.
+// farewell returns how to end a connection after an error of the gateway or the end of the request's context. For
+// other causes the code is 0, and the service chooses one.
 func farewell(cause error) (code websocket.StatusCode, reason string) {
 	if errors.Is(cause, server.ErrExpired) {
 		return closeExpired, "the token has expired"

@@ -12,6 +12,8 @@ import (
 )
 
 const (
+	// saltSize is the size of the salt at the start of a body, and keySize that of the AES-128 key, both in bytes
+	// (RFC 8188, section 2.1).
 	saltSize = 16
 	keySize  = 16
 	// recordSize is the size of the only record. Push services accept bodies of at least 4,096 bytes.
@@ -32,6 +34,12 @@ func encrypt(payload []byte, s *Subscription) ([]byte, error) {
 	return encryptWith(payload, s, sender, salt)
 }
 
+// encryptWith is encrypt with a given key pair and salt, so that a test can compare the result with the example in
+// RFC 8291, appendix A. The derivation has two steps: the shared secret and the browser's auth secret give the input
+// key, and with the salt that gives the key and the nonce of the record. The body begins with the salt, the record
+// size and the sender's public key, which the browser needs to derive the same keys.
+//
+// The error wraps errTooLong if the payload doesn't fit, and ErrSubscription if the browser's keys are invalid.
 func encryptWith(payload []byte, s *Subscription, sender *ecdh.PrivateKey, salt []byte) ([]byte, error) {
 	if len(payload) > maxPayload {
 		return nil, fmt.Errorf("%w: %d bytes", errTooLong, len(payload))

@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// kind is what a notice is about.
+// kind is what a notice is about. Its values are part of the payload, which the service worker of the page reads.
 type kind string
 
 const (
@@ -37,14 +37,17 @@ type Notice struct {
 // maxTitle limits the title in a notice, in bytes. Systems show about 50 characters.
 const maxTitle = 200
 
-// nested remembers the running turns that run inside another one. They are steps of an answer, and their ends are of no interest.
+// nested remembers the running turns that run inside another one. They are steps of an answer, and their ends are of
+// no interest. Only starts say that a turn is nested, so this is forgotten at a restart: turns that were nested then
+// get a notice.
 type nested struct {
 	mu    sync.Mutex
 	turns map[string]bool
 }
 
 // notices returns the notices for the events of one commit. Turns of unlisted conversations are requests of programs to the model APIs. A
-// turn that a user has stopped needs no notice.
+// turn that a user has stopped needs no notice. The caller must pass all commits of a conversation in order, because
+// an end is judged by what its start said.
 func (n *nested) notices(s *journal.Summary, events []event.Event) []Notice {
 	var result []Notice
 	for i := range events {
@@ -76,7 +79,8 @@ func (n *nested) notices(s *journal.Summary, events []event.Event) []Notice {
 	return result
 }
 
-// mark records whether a turn is nested, and returns whether it was.
+// mark records whether a turn is nested, and returns whether it was. Each turn that ends is forgotten, so memory is
+// limited by the running turns.
 func (n *nested) mark(turn string, isNested bool) (wasNested bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

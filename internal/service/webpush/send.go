@@ -17,7 +17,8 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-// messageLifetime is how long a push service stores a message for a browser that is offline.
+// messageLifetime is how long a push service stores a message for a browser that is offline. After that, the news
+// that a turn has ended is stale. It is sent as the header TTL.
 const messageLifetime = 12 * time.Hour
 
 // schedule says when failed attempts are repeated, and when a message is given up.
@@ -27,9 +28,13 @@ type schedule struct {
 	limit time.Duration
 }
 
+// defaultSchedule gives up after 15 minutes, because an older notice is of little use. Jitter spreads the retries of
+// many messages after an outage of a push service.
 var defaultSchedule = schedule{retry.Schedule{Initial: 2 * time.Second, Max: 2 * time.Minute, Jitter: true}, 15 * time.Minute}
 
-// address begins to send a notice to each browser of its user. Messages of one notice don't wait for each other.
+// address starts a goroutine for each browser of the notice's user, so a slow push service delays no other browser.
+// ctx ends the attempts, and requests aborts the ones in flight. Beyond maxMessages, the notice's remaining browsers
+// don't get it.
 func (s *Service) address(ctx, requests context.Context, n Notice) {
 	payload, err := json.Marshal(n)
 	if err != nil { // can't happen: it consists of strings
@@ -52,7 +57,10 @@ func (s *Service) address(ctx, requests context.Context, n Notice) {
 	}
 }
 
-// deliver sends a message until the push service has accepted it, or refuses it, or ctx is done.
+// deliver sends a message until the push service has accepted it, refuses it, or ctx is done. It returns nil if the
+// message was accepted or the subscription has ended; an ended one is deleted. Only errors that wrap errTemporary are
+// retried. The wait is the longer one of the schedule's and the push service's, and if it exceeds the limit the
+// message is given up at once.
 func (s *Service) deliver(ctx, requests context.Context, a account, id string, n *Notice, payload []byte) error {
 	begin := time.Now()
 	for failures := 1; ; failures++ {
@@ -76,7 +84,12 @@ func (s *Service) deliver(ctx, requests context.Context, a account, id string, n
 	}
 }
 
-// attempt sends a message once, when a slot is free. wait is what the push service asks for before the next attempt.
+// attempt sends a message once, when a slot is free. wait is the pause that the push service asked for in
+// Retry-After, or 0.
+//
+// It reads the subscription for each attempt, because the user may have unsubscribed or renewed it in the meantime.
+// If it no longer exists, attempt returns without an error. The errors wrap errGone, errRefused or errTemporary,
+// except for a subscription that can't be used, which isn't retried either. They don't contain the endpoint.
 func (s *Service) attempt(ctx, requests context.Context, a account, id string, n *Notice, payload []byte) (wait time.Duration, err error) {
 	select {
 	case s.slots <- struct{}{}:
@@ -116,6 +129,8 @@ func (s *Service) attempt(ctx, requests context.Context, a account, id string, n
 	}
 }
 
+// request returns the request for one message (RFC 8030, section 5), encrypted and signed again for each attempt. A
+// question to the user is urgent, so that a phone that saves power is woken up; the end of a turn may wait.
 func (s *Service) request(ctx context.Context, sub *Subscription, n *Notice, payload []byte) (*http.Request, error) {
 	endpoint, err := sub.endpoint()
 	if err != nil {

@@ -16,12 +16,16 @@ import (
 )
 
 const (
-	// maxQueued limits the notices that wait to be addressed. One page of them is a burst of as many ended turns.
+	// maxQueued limits the notices that wait to be addressed. The queue fills only when many turns end at the same
+	// moment, because addressing a notice doesn't wait for its delivery.
 	maxQueued = 256
-	// maxMessages limits the messages that are being sent or wait for a retry, and maxInFlight the requests at a time.
+	// maxMessages limits the messages of all users that are being sent or wait for a retry, because each has a
+	// goroutine and its payload in memory while a push service is down. maxInFlight limits the requests that are sent
+	// at the same time.
 	maxMessages = 1024
 	maxInFlight = 8
-	// tryLimit limits one request, and closeLimit how long Close waits for requests in flight.
+	// tryLimit limits one request, including its connection and the response. closeLimit limits how long Close waits
+	// for requests in flight. Messages that wait for a retry are given up at once.
 	tryLimit   = 10 * time.Second
 	closeLimit = 3 * time.Second
 	// fallbackContact is the contact of a gateway without a public https URL.
@@ -33,15 +37,17 @@ type doer interface {
 	Do(r *http.Request) (*http.Response, error)
 }
 
-// Config is what a service is made of. Journal is required.
+// Config configures [Open]. Journal is required.
 type Config struct {
 	Journal keyStore
 	// Contact is an https URL of the gateway, which push services may show to their operators. If it is empty, it is the project's.
 	Contact string
-	Log     *slog.Logger // if it is nil, nothing is logged
+	// If Log is nil, nothing is logged.
+	Log *slog.Logger
 }
 
-// Service notifies users. Its methods may be called from several goroutines. Start it before the gateway commits, and close it after.
+// Service notifies users. Its methods may be called concurrently, except Start and Close. Start it before the gateway
+// commits, and close it after the last commit: a notice that is queued later is never sent.
 type Service struct {
 	// Show gets each notice, for open pages. It must not block. Set it before Start; it may be nil.
 	Show func(Notice)
@@ -52,17 +58,23 @@ type Service struct {
 	client   doer
 	schedule schedule
 
-	nested   nested
-	queue    chan Notice
-	messages atomic.Int64  // being sent, or waiting for a retry
-	slots    chan struct{} // one for each request in flight
+	nested nested
+	queue  chan Notice
+	// messages counts the messages that are being sent or wait for a retry, up to maxMessages.
+	messages atomic.Int64
+	// slots has one element for each request in flight.
+	slots chan struct{}
 
 	tasks sync.WaitGroup
-	stop  context.CancelFunc // no further attempts
-	end   context.CancelFunc // aborts requests in flight
+	// stop ends the addressing of notices and the waits between attempts. Requests in flight continue until end
+	// cancels them.
+	stop context.CancelFunc
+	// end aborts requests in flight.
+	end context.CancelFunc
 }
 
-// Open reads the subscriptions and the key from the journal.
+// Open reads the subscriptions and the key from the journal, and creates both the log and the key if they don't
+// exist. It sends nothing until Start is called.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{
 		log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), store: newStore(cfg.Journal), schedule: defaultSchedule,
@@ -79,7 +91,8 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Start begins to send notices.
+// Start starts the goroutine that addresses queued notices. It must be called at most once. Two contexts give Close
+// two steps: addressing ends first, and requests in flight get some time before theirs ends.
 func (s *Service) Start() {
 	requests, end := context.WithCancel(context.Background())
 	addressing, stop := context.WithCancel(requests)
@@ -96,7 +109,9 @@ func (s *Service) Start() {
 	})
 }
 
-// Close ends the service. It waits a moment for requests in flight.
+// Close stops sending and waits for requests in flight, at most for closeLimit; after that they are aborted. Queued
+// notices are lost, because a notice that arrives after a restart would be late. Close returns when all goroutines
+// have ended, and may be called without Start.
 func (s *Service) Close() {
 	s.stop()
 	timer := time.AfterFunc(closeLimit, s.end)
@@ -108,7 +123,9 @@ func (s *Service) Close() {
 	}
 }
 
-// Committed implements [gateway.Watcher]. It must not block.
+// Committed implements [gateway.Watcher]. It must not block, because the gateway calls it after each commit: it
+// doesn't read the journal, and a notice that doesn't fit into the queue is dropped. Open pages get every notice,
+// whether or not the user has subscriptions.
 func (s *Service) Committed(c *journal.Summary, events []event.Event) {
 	for _, n := range s.nested.notices(c, events) {
 		if s.Show != nil {
@@ -128,7 +145,9 @@ func (s *Service) Committed(c *journal.Summary, events []event.Event) {
 // PublicKey returns the key that browsers need to subscribe: an uncompressed point in base64url.
 func (s *Service) PublicKey() string { return s.identity.public }
 
-// Subscribe stores a user's subscription, or renews it. The error wraps ErrSubscription if the subscription is invalid.
+// Subscribe stores a user's subscription, or renews it for another lifetime. Pages call it each time they are opened.
+// If the endpoint belonged to another user, it now belongs to this one. The error wraps ErrSubscription if the
+// subscription is invalid; other errors are those of the journal.
 func (s *Service) Subscribe(ctx context.Context, tenant, subject string, sub Subscription) error {
 	if err := sub.Check(); err != nil {
 		return err

@@ -16,19 +16,23 @@ import (
 )
 
 const (
-	// logID is the journal's log with the keys below.
-	logID  = journal.SystemPrefix + "webpush"
+	// logID is the system log that contains the keys below. It has no events: its batches change keys only.
+	logID = journal.SystemPrefix + "webpush"
+	// keyKey is the key of the gateway's private key, as newKey returns it.
 	keyKey = "webpush/key"
-	// Prefix is the prefix of the keys of subscriptions. Their values are JSON objects with the keys tenant and subject.
+	// Prefix is the prefix of the keys of subscriptions, before the id. Their values are JSON objects with the keys
+	// tenant and subject, by which a purge of a user finds them.
 	Prefix = "webpush/to/"
 
-	// maxDevices limits the subscriptions of a user. One more replaces the oldest.
+	// maxDevices limits the subscriptions of a user. A further one replaces the one that was renewed longest ago,
+	// because browsers that were reset leave stale subscriptions behind.
 	maxDevices = 20
-	// lifetime is how long a subscription is stored after the page was last opened in its browser.
+	// lifetime is how long a subscription is stored after the page was last opened in its browser. The journal may
+	// remove it after that.
 	lifetime = 60 * 24 * time.Hour
 )
 
-// keyStore is the part of the journal that subscriptions use.
+// keyStore is the part of [journal.Journal] that subscriptions use.
 type keyStore interface {
 	Append(ctx context.Context, b journal.Batch) error
 	Get(ctx context.Context, key string) ([]byte, error)
@@ -43,23 +47,31 @@ type record struct {
 	Tenant  string `json:"tenant"`
 	Subject string `json:"subject"`
 	Subscription
-	Renewed int64 `json:"renewed"` // when the browser last sent it, epoch milliseconds
+	// Renewed is when the browser last sent the subscription, in Unix milliseconds.
+	Renewed int64 `json:"renewed"`
 }
 
-// store stores the subscriptions. In memory it has only their names: a purge deletes keys from the journal, so the journal decides.
+// store stores the subscriptions. Memory has only their ids, owners and times, so that a commit can tell without a
+// read whether its user has any. A purge deletes keys from the journal without a call to store, so the journal
+// decides whether a subscription exists: get removes ids from memory that the journal no longer has.
 type store struct {
 	journal keyStore
 
-	mu      sync.Mutex
-	owners  map[string]account           // by id
-	devices map[account]map[string]int64 // when each was renewed, by id
+	mu sync.Mutex
+	// owners has the user of each subscription, by its id.
+	owners map[string]account
+	// devices has the same subscriptions by user and id, with the time at which each was renewed, in Unix
+	// milliseconds.
+	devices map[account]map[string]int64
 }
 
 func newStore(j keyStore) *store {
 	return &store{journal: j, owners: map[string]account{}, devices: map[account]map[string]int64{}}
 }
 
-// open reads the subscriptions, and returns the private key of the gateway. On the first start it creates and stores it.
+// open reads the subscriptions, and returns the private key of the gateway. On the first start it creates and stores
+// it. A damaged key is replaced too. Subscriptions that browsers bound to the old key stop working, and pages
+// subscribe again with the new one. A damaged subscription is skipped, and get treats it as missing.
 func (s *store) open(ctx context.Context) (key []byte, err error) {
 	at := time.Now().UnixMilli()
 	err = s.journal.Append(ctx, journal.Batch{Conversation: logID, Create: true, Summary: &journal.Summary{Created: at, Updated: at}})
@@ -90,11 +102,12 @@ func (s *store) open(ctx context.Context) (key []byte, err error) {
 	return key, nil
 }
 
+// write changes keys in one commit. A key without a value is deleted.
 func (s *store) write(ctx context.Context, kv ...journal.KeyValue) error {
 	return s.journal.Append(ctx, journal.Batch{Conversation: logID, Keys: kv})
 }
 
-// add and remove change the names in memory. s.mu must be locked.
+// add records a subscription in memory, for its new user only. s.mu must be locked.
 func (s *store) add(id string, a account, renewed int64) {
 	s.remove(id)
 	s.owners[id] = a
@@ -104,6 +117,7 @@ func (s *store) add(id string, a account, renewed int64) {
 	s.devices[a][id] = renewed
 }
 
+// remove forgets a subscription in memory, but not in the journal. Unknown ids are ignored. s.mu must be locked.
 func (s *store) remove(id string) {
 	a, ok := s.owners[id]
 	if !ok {
@@ -117,6 +131,8 @@ func (s *store) remove(id string) {
 }
 
 // save stores a subscription, or renews it. It belongs to a alone from then on.
+//
+// The journal changes first: get drops ids from memory that the journal doesn't have, and notices may be sent meanwhile.
 func (s *store) save(ctx context.Context, a account, sub Subscription) error {
 	sub.ExpirationTime = nil
 	at := time.Now()
@@ -125,16 +141,22 @@ func (s *store) save(ctx context.Context, a account, sub Subscription) error {
 		return fmt.Errorf("encode: %w", err)
 	}
 	id := sub.id()
-	keys := []journal.KeyValue{{Key: Prefix + id, Value: value, Expires: at.Add(lifetime).UnixMilli()}}
+	if err := s.write(ctx, journal.KeyValue{Key: Prefix + id, Value: value, Expires: at.Add(lifetime).UnixMilli()}); err != nil {
+		return err
+	}
+	var obsolete []journal.KeyValue
 	s.mu.Lock()
 	s.add(id, a, at.UnixMilli())
 	for len(s.devices[a]) > maxDevices {
 		oldest := s.oldest(a)
 		s.remove(oldest)
-		keys = append(keys, journal.KeyValue{Key: Prefix + oldest})
+		obsolete = append(obsolete, journal.KeyValue{Key: Prefix + oldest})
 	}
 	s.mu.Unlock()
-	return s.write(ctx, keys...)
+	if len(obsolete) == 0 {
+		return nil
+	}
+	return s.write(ctx, obsolete...)
 }
 
 // oldest returns the subscription of a user that was renewed first. s.mu must be locked.
@@ -142,7 +164,8 @@ func (s *store) oldest(a account) string {
 	return slices.MinFunc(slices.Sorted(maps.Keys(s.devices[a])), func(x, y string) int { return cmp.Compare(s.devices[a][x], s.devices[a][y]) })
 }
 
-// drop deletes a subscription of a. If it isn't a's, or doesn't exist, nothing changes.
+// drop deletes a subscription of a. If it belongs to another user or doesn't exist, nothing changes, so a user can't
+// unsubscribe the browser of another one whose endpoint is known.
 func (s *store) drop(ctx context.Context, a account, id string) error {
 	s.mu.Lock()
 	owner, ok := s.owners[id]
@@ -169,7 +192,8 @@ func (s *store) of(a account) []string {
 	return ids
 }
 
-// get reads a subscription of a. It returns nil if the journal has none, or if it belongs to another user by now.
+// get reads a subscription of a. It returns nil without an error if the journal has none, or a damaged one, or if it
+// belongs to another user by now.
 func (s *store) get(ctx context.Context, a account, id string) (*Subscription, error) {
 	value, err := s.journal.Get(ctx, Prefix+id)
 	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) {

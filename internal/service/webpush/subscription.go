@@ -20,7 +20,8 @@ const maxEndpoint = 1024
 type Subscription struct {
 	Endpoint string           `json:"endpoint"`
 	Keys     subscriptionKeys `json:"keys"`
-	// ExpirationTime is ignored: a push service tells when it doesn't know a subscription any more.
+	// ExpirationTime is accepted, because browsers send it, and ignored: a push service answers 404 or 410 for a
+	// subscription that has ended.
 	ExpirationTime any `json:"expirationTime,omitempty"`
 }
 

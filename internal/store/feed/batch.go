@@ -151,7 +151,8 @@ func (b *Batch) appendJSON(w []byte) ([]byte, error) {
 	return append(w, "]}"...), nil
 }
 
-// Apply folds the batch into a reader's transcript. After an error the reader drops its cursor, and so gets a snapshot.
+// Apply folds the batch into a reader's transcript. After an error the reader drops its cursor, and so gets a
+// snapshot. It changes t even if it fails.
 func (b *Batch) Apply(t *transcript.Transcript) error {
 	if b.Reset {
 		t.Reset(b.Snapshot)

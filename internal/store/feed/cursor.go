@@ -61,7 +61,8 @@ func (c Cursor) parse() (epoch, term string, seq int64, ok bool) {
 // cursor returns the cursor at seq.
 func (s *state) cursor(seq int64) Cursor { return newCursor(s.epoch, s.term(seq), seq) }
 
-// term returns the id of the term to which seq belongs, or will belong.
+// term returns the id of the term to which seq belongs, or will belong. It is empty for a log without terms. The
+// search goes backward, because most cursors are in the newest term.
 func (s *state) term(seq int64) string {
 	for i := len(s.terms) - 1; i >= 0; i-- {
 		if s.terms[i].FirstSeq <= seq {

@@ -45,6 +45,8 @@ type Feed struct {
 
 // state is the feed's view of its conversation. mu protects it.
 type state struct {
+	// epoch and terms identify the log. head is the seq of its newest published event, and up to compacted, its
+	// events may be merged. Readers before trimmed and truncated get a snapshot.
 	epoch                               string
 	terms                               []Term
 	head, compacted, trimmed, truncated int64
@@ -151,7 +153,8 @@ func (f *Feed) View(fn func(t *transcript.Transcript)) {
 
 // Publish shows committed events to the readers. Their seqs must follow the head. Otherwise nothing is shown, the feed is closed,
 // its readers read the log again, and the error wraps errOrder. On a closed feed it returns the reason for that. The slice isn't
-// retained.
+// retained. It never waits for a reader. The first events of a batch aren't shown without the last ones, because
+// readers are notified once.
 func (f *Feed) Publish(events []event.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -211,7 +214,8 @@ func (s *state) take(e *event.Event, cfg Config, keepAfter int64, id string) {
 	}
 }
 
-// evict drops messages that no snapshot needs. It only looks when the fold has doubled since the last time.
+// evict drops messages that no snapshot needs. It only looks when the fold has doubled since the last time. So the
+// cost for each message stays constant on average.
 func (s *state) evict(l transcript.Limits) {
 	if len(s.fold.Messages) < max(s.check, 2*l.Messages) && s.growth < 2*l.Bytes {
 		return
@@ -237,7 +241,8 @@ func (f *Feed) clearCache() {
 	f.latest = nil
 }
 
-// signal tells all waiting readers that the feed has changed. The caller holds mu.
+// signal tells all waiting readers that the feed has changed. The caller holds mu. The caller also replaces the
+// channel, unless the feed is closed: then it stays closed, and no reader waits any more.
 func (f *Feed) signal() {
 	close(f.notify)
 	for _, fn := range f.watchers {

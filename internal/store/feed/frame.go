@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// frame is the JSON form of a batch.
+// frame is the JSON form of a batch. The gateway only writes it; programs that test the gateway parse it.
 type frame struct {
 	Type         string `json:"type"` // "snapshot" or "batch"
 	Conversation string `json:"conversation"`
@@ -54,7 +54,8 @@ func (f *frame) Apply(t *transcript.Transcript) error {
 	return (&Batch{Reset: f.Type == "snapshot", Snapshot: f.Transcript, Events: f.Events}).Apply(t)
 }
 
-// Page is a stretch of older messages.
+// Page is a stretch of older messages. Its Seq is the head of the log when it was read. A page only fits a transcript
+// at the same epoch.
 type Page struct {
 	Conversation string
 	Epoch        string
@@ -89,7 +90,7 @@ func appendSnapshot(w []byte, s *transcript.Snapshot) ([]byte, error) {
 // MarshalJSON is AppendJSON for encoding/json.
 func (p *Page) MarshalJSON() ([]byte, error) { return p.AppendJSON(nil) }
 
-// UnmarshalJSON parses the output of AppendJSON.
+// UnmarshalJSON parses the output of AppendJSON. It requires a transcript, and ignores unknown fields.
 func (p *Page) UnmarshalJSON(b []byte) error {
 	var w struct {
 		Conversation string               `json:"conversation"`

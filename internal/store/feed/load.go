@@ -23,7 +23,8 @@ var (
 )
 
 // load reads a conversation's log up to a seq and folds it, keeping only the newest messages. It reads twice if a truncate
-// returns to messages that the first pass has evicted. The caller holds the slow lock.
+// returns to messages that the first pass has evicted. The caller holds the slow lock. Its cost grows with the length
+// of the log, but its memory only with the window.
 func (f *Feed) load(ctx context.Context, upto int64) (state, error) {
 	for keepAfter := int64(0); ; {
 		s, err := f.readState(ctx, upto, keepAfter)
@@ -42,7 +43,8 @@ func (f *Feed) load(ctx context.Context, upto int64) (state, error) {
 	}
 }
 
-// readState is one attempt of load. It evicts messages only at events above keepAfter.
+// readState is one attempt of load. It evicts messages only at events above keepAfter. Its result is independent of
+// f, so the feed can be used while it runs.
 func (f *Feed) readState(ctx context.Context, upto, keepAfter int64) (state, error) {
 	s := state{fold: &transcript.Transcript{}}
 	err := f.scan(ctx, upto, func(e *event.Event) error {
@@ -63,6 +65,9 @@ func (f *Feed) readState(ctx context.Context, upto, keepAfter int64) (state, err
 // scan reads a log up to a seq in pieces. It calls fn for each event and then end with the last piece. The log may be compacted
 // meanwhile: a later event may then contain some of what fn already has, as for a reader that resumes. If events up to upto were
 // merged with later ones or trimmed, the error is errCompacted or errTrimmed.
+//
+// Each piece shows the log at another moment. A log that claims to have more but returns nothing would make scan loop
+// forever, so that is an error, which wraps ErrLost.
 func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error, end func(Stretch)) error {
 	epoch, after := "", int64(0)
 	for {
@@ -132,7 +137,7 @@ func (f *Feed) reload(ctx context.Context) error {
 }
 
 // replace installs a newly loaded fold and adds the events published meanwhile. It returns false if the tail no longer has all of
-// them.
+// them. The caller, which holds the slow lock, then loads again. On a closed feed it does nothing.
 func (f *Feed) replace(s state) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,6 +18,9 @@ const MaxPage = 200
 // Page returns up to limit messages before the one with the id before, and the turns that wrote or answer them. If before is empty,
 // it returns the newest. A page holds at most [MaxPage] messages and 1 MiB. If limit is 0, it is that of the window. If the message
 // doesn't exist, the error wraps [ErrNoMessage]. Page may read the whole log.
+//
+// A page that is in the fold costs a copy of its structure. Any other one holds the slow lock while the log is read,
+// so only one reader of a conversation does that at a time.
 func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error) {
 	l := f.registry.cfg.Window
 	if limit > 0 {
@@ -57,7 +60,9 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 	}
 }
 
-// readPage folds the log up to head and keeps only the messages of the page.
+// readPage folds the log up to head and keeps only the messages of the page. It starts again if the log was trimmed
+// between two pieces, or if a truncate returned to messages that it had evicted. If the log was compacted beyond
+// head, it returns errCompacted, and Page tries again with the new head.
 func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits, head int64) (*Page, error) {
 	g := pager{before: before, limit: l.Messages}
 	p := &Page{Conversation: f.id}
@@ -82,9 +87,11 @@ func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits,
 	return p, nil
 }
 
-// pager folds a log to find the messages before a given one.
+// pager folds a log to find the messages before a given one. It keeps at most twice as many messages as the page has,
+// whatever the length of the log.
 type pager struct {
-	before    string
+	before string
+	// limit is the number of messages in the page.
 	limit     int
 	keepAfter int64 // no message is evicted up to this seq
 	t         transcript.Transcript

@@ -16,7 +16,8 @@ import (
 // the batch to about that many bytes, but it always has at least one event. 0 means no limit. Poll never waits for new events, but
 // for an old cursor it may read the log, until ctx ends.
 //
-// On a closed feed Poll returns the rest of the tail and then the reason for the closing.
+// On a closed feed Poll returns the rest of the tail and then the reason for the closing. Errors other than that
+// reason come from the log. The returned batch is shared and must not be changed.
 func (f *Feed) Poll(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	epoch, term, after, ok := c.parse()
 	f.mu.Lock()
@@ -32,7 +33,9 @@ func (f *Feed) Poll(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	return f.older(ctx, after, budget)
 }
 
-// PollTail is Poll without a read of the log, so it never blocks. It returns false if Poll would read the log.
+// PollTail is Poll without a read of the log, so it never blocks. It returns false if Poll would read the log. It is
+// for goroutines that serve many readers, which an old cursor must not delay. The same reader may call Poll at the
+// same time.
 func (f *Feed) PollTail(c Cursor, budget int) (b *Batch, ok bool, err error) {
 	epoch, term, after, valid := c.parse()
 	f.mu.Lock()
@@ -63,7 +66,7 @@ func (f *Feed) InOrder(after, end int64, budget int) (events []event.Event, upto
 	return f.tail.inOrder(after, upto), upto, true
 }
 
-// Next waits until Poll returns a batch, and returns it.
+// Next waits until Poll returns a batch, and returns it. It returns the cause of ctx when that ends first.
 func (f *Feed) Next(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	for {
 		changed := f.Notify()
@@ -78,12 +81,14 @@ func (f *Feed) Next(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	}
 }
 
-// foreign reports whether a cursor at seq can't be resumed.
+// foreign reports whether a cursor at seq can't be resumed. Its seq is above the head, or the events after it include
+// a truncate or were removed by a trim. No batch can express these.
 func (f *Feed) foreign(seq int64) bool {
 	return seq > f.head || seq < f.truncated || seq < f.trimmed
 }
 
-// snapshot returns a batch with the newest messages. The caller holds mu; snapshot releases it.
+// snapshot returns a batch with the newest messages. The caller holds mu; snapshot releases it. All readers at one
+// head share a snapshot. If a truncate has left too few messages in the fold, it reads the log first.
 func (f *Feed) snapshot(ctx context.Context) (*Batch, error) {
 	if f.err == nil && f.short {
 		f.mu.Unlock()
@@ -105,7 +110,8 @@ func (f *Feed) snapshot(ctx context.Context) (*Batch, error) {
 	return f.share(k, &Batch{Conversation: f.id, Cursor: f.cursor(f.head), Upto: f.head, Reset: true, Snapshot: s}), nil
 }
 
-// recent returns a batch of the tail's events after a seq. The caller holds mu; recent releases it.
+// recent returns a batch of the tail's events after a seq. The caller holds mu; recent releases it. Merging happens
+// without mu, because it may copy much text. So two readers may merge the same batch, and share keeps the first.
 func (f *Feed) recent(after int64, budget int) *Batch {
 	upto := f.tail.upto(after, budget)
 	k := key{after: after, upto: upto, kind: 't'}
@@ -124,7 +130,8 @@ func (f *Feed) recent(after int64, budget int) *Batch {
 	return f.share(k, b)
 }
 
-// older returns a batch of the log's events after a seq. The caller holds mu; older releases it.
+// older returns a batch of the log's events after a seq. The caller holds mu; older releases it. If the log has too
+// much for one batch, it returns a snapshot.
 func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, error) {
 	err, raw := f.err, after >= f.compacted
 	f.mu.Unlock()
@@ -138,7 +145,8 @@ func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, erro
 	return f.snapshot(ctx)
 }
 
-// readBatch reads a batch of the log's events after a seq. It returns nil if only a snapshot is possible.
+// readBatch reads a batch of the log's events after a seq. It returns nil if only a snapshot is possible. A log with
+// another epoch was replaced, for example by a restore. Then the feed is closed, and its readers start again.
 func (f *Feed) readBatch(ctx context.Context, after int64, budget int, raw bool) (*Batch, error) {
 	if err := f.lock(ctx); err != nil {
 		return nil, err
@@ -182,7 +190,9 @@ func (f *Feed) readBatch(ctx context.Context, after int64, budget int, raw bool)
 }
 
 // readLog reads the log after a seq. It returns missing if that is too much for one batch and a part won't do, because merged
-// operations that begin in the part may end after it. If raw is true, nothing was merged, and any part will do.
+// operations that begin in the part may end after it. If raw is true, nothing was merged, and any part will do. The
+// first attempt reads one piece, and the second as much as a batch may have. In a compacted log only the second makes
+// sense.
 func (f *Feed) readLog(ctx context.Context, after int64, raw bool) (s Stretch, missing bool, err error) {
 	cfg := &f.registry.cfg
 	limits := []int{cfg.chunkSize, cfg.behindLimit}
@@ -243,7 +253,8 @@ func (f *Feed) share(k key, b *Batch) *Batch {
 	return b
 }
 
-// history returns a part's notes as of a seq.
+// history returns a part's notes as of a seq. It has the form that [transcript.Merge] needs, and is called without
+// mu.
 func (f *Feed) history(message, part string, seq int64) ([]string, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,15 +10,21 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Registry holds the feeds of conversations that are in use, and some that were recently. All methods are safe for concurrent use.
+// Registry holds the feeds of conversations that are in use, and some that were recently. All methods are safe for
+// concurrent use. It owns no goroutines. Its lock is never held while a log is read, so a conversation with a long
+// log delays no other one.
 type Registry struct {
 	log logReader
 	cfg Config
 
-	mu     sync.Mutex
-	feeds  map[string]*Feed
-	idle   *list.List // of *Feed: unreferenced ones, oldest first
+	mu sync.Mutex
+	// feeds has one feed for each conversation at most. A feed that was closed is removed, so the next Acquire makes
+	// another.
+	feeds map[string]*Feed
+	// idle has the unreferenced feeds that stay in memory, the longest unused first. idling has the element of each.
+	idle   *list.List
 	idling map[*Feed]*list.Element
+	// closed makes Acquire fail. It is set once.
 	closed bool
 }
 
@@ -29,7 +35,8 @@ func NewRegistry(log logReader, cfg Config) *Registry {
 }
 
 // Acquire returns the conversation's feed. The caller must release it. If the feed isn't in use, Acquire reads the log first;
-// concurrent callers wait for one of them to do so. Errors of the log are wrapped.
+// concurrent callers wait for one of them to do so. Errors of the log are wrapped. Acquire fails with [ErrClosed]
+// after Close. If ctx ends while another caller loads the feed, it returns the cause.
 func (r *Registry) Acquire(ctx context.Context, conversation string) (*Feed, error) {
 	for {
 		f, err := r.retain(conversation)
@@ -55,7 +62,8 @@ func (r *Registry) Contains(conversation string) bool {
 	return f != nil && f.refs > 0
 }
 
-// retain adds a reference to the conversation's feed. The feed may not be loaded yet.
+// retain adds a reference to the conversation's feed. The feed may not be loaded yet. It makes the feed if there is
+// none. The caller must release it, also if it can't be loaded.
 func (r *Registry) retain(conversation string) (*Feed, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +92,8 @@ func (r *Registry) has(f *Feed) bool {
 }
 
 // release drops a reference. An unreferenced feed stays in memory for a while, and is checked against the log before it is used
-// again.
+// again. A feed that was never loaded isn't worth keeping. A negative number of references is a mistake of the caller
+// that would later give a reader a feed without updates, so it panics.
 func (r *Registry) release(f *Feed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +153,8 @@ func (r *Registry) Len() int {
 	return len(r.feeds)
 }
 
-// Close closes all feeds with [ErrClosed]. Later calls of Acquire fail.
+// Close closes all feeds with [ErrClosed]. Later calls of Acquire fail. References stay valid and must still be
+// released.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -158,7 +168,9 @@ func (r *Registry) Close() {
 	}
 }
 
-// ready loads the feed, unless that was done since it was first referenced.
+// ready loads the feed, unless that was done since it was first referenced. A feed that was idle is used again if the
+// log's head, trim and terms are unchanged: an idle feed isn't published to, so it may lack events. The check is a
+// read of one event. A failed load leaves the feed as it was, and the next caller tries again.
 func (f *Feed) ready(ctx context.Context) error {
 	if f.isCurrent.Load() {
 		return nil

@@ -154,13 +154,14 @@ func (t *tail) sealMissing(fold *transcript.Transcript) {
 	}
 }
 
-// reset empties the tail and lets it begin after from.
+// reset empties the tail and lets it begin after from. Readers before from must then read the log, or get a snapshot.
 func (t *tail) reset(from int64) { *t = tail{from: from} }
 
 // head returns the seq of the last event.
 func (t *tail) head() int64 { return t.from + int64(len(t.marks)) }
 
-// shrink drops the oldest events beyond the limits.
+// shrink drops the oldest events beyond the limits. It drops from the front, so head stays the same, and copies the
+// others, so that the dropped ones are freed.
 func (t *tail) shrink(maxEvents, maxBytes int) {
 	n := 0
 	for n < len(t.marks) && (len(t.marks)-n > maxEvents || t.bytes > maxBytes) {
@@ -201,7 +202,8 @@ func (t *tail) upto(seq int64, budget int) int64 {
 }
 
 // after returns the events after a seq, up to another one, with the appends of a run as one event, as [transcript.Merge] merges them. The
-// events are in the order of the first event of each. It also returns the time of the first event.
+// events are in the order of the first event of each. It also returns the time of the first event. The caller holds
+// the feed's lock, since it writes to the runs. The events are its own, but their texts are those of the fold.
 func (t *tail) after(seq, upto int64) (events []event.Event, oldest int64) {
 	t.batches++
 	marks := t.marks[seq-t.from : upto-t.from]
@@ -251,7 +253,8 @@ func (m *mark) event(seq int64) event.Event {
 	return e
 }
 
-// cost is the approximate size that an event adds to a merged batch, in bytes.
+// cost is the approximate size that an event adds to a merged batch, in bytes. It need not be exact: it decides where
+// a batch ends and when old events are dropped.
 func cost(e *event.Event) int64 {
 	n := len(e.Text) + len(e.Note)
 	for _, h := range e.History {

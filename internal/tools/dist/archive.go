@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// file is one entry of an archive.
+// file is one entry of an archive. Its name is a relative path with slashes. Its mode has the permissions only, and
+// zip ignores it.
 type file struct {
 	name string
 	mode int64

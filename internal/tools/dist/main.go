@@ -87,7 +87,8 @@ func run(ctx context.Context, outDir, names string) (err error) {
 	return nil
 }
 
-// choose returns the platforms with the given names, or all if names is empty.
+// choose returns the platforms with the given names, or all if names is empty. A name that isn't in targets is an
+// error, so that a misspelled name doesn't give a release without a platform.
 func choose(names string) ([]target, error) {
 	if names == "" {
 		return targets, nil
@@ -162,7 +163,8 @@ func compile(ctx context.Context, path string, r release, t target) error {
 }
 
 // documents reads the files that every archive contains besides the program, from the root of the tree: what docs/deploy installs, and the
-// documentation without its pictures.
+// documentation without its pictures. A missing file is an error, because then dist runs in another folder and every
+// archive would be incomplete.
 func documents() ([]file, error) {
 	var docs []file
 	add := func(path, name string) error {

@@ -20,14 +20,18 @@ import (
 const downloads = "https://github.com/leat-dev/leat/releases/download"
 
 const (
-	// The names of files that have no version in them: documentation links to them in the latest release.
-	sumsFile    = "SHA256SUMS"
+	// The names of files that have no version in them: documentation links to them in the latest release. sumsFile
+	// has the checksums of all other files, in the format of sha256sum -c.
+	sumsFile = "SHA256SUMS"
+	// formulaFile is the Homebrew formula for macOS and Linux.
 	formulaFile = "leat.rb"
+	// installFile downloads the archive for the machine and verifies its checksum before it installs the program.
 	installFile = "install.sh"
 )
 
 // pack writes the archive of one target, and next to it the bill of materials, which is made from the build
-// information in the compiled program.
+// information in the compiled program. The program is the only executable in the archive. docs are the same for all
+// targets and aren't changed.
 func pack(dir string, r release, t target, binary string, docs []file) error {
 	b, err := os.ReadFile(binary)
 	if err != nil {
@@ -56,8 +60,9 @@ func pack(dir string, r release, t target, binary string, docs []file) error {
 // detectorDir is where "make vad" puts the speech detector.
 const detectorDir = "web/vad/dist"
 
-// packDetector writes the archive of the speech detector, which is the same for all platforms. Without the files it writes none: they come
-// from npm, and not every build of a program needs them.
+// packDetector writes the archive of the speech detector, which is the same for all platforms; targets[0] only
+// selects the format, tar.gz. Without the files it writes none: they come from npm, and not every build of a program
+// needs them.
 func packDetector(dir string, r release) error {
 	entries, err := os.ReadDir(detectorDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -118,6 +123,7 @@ func finish(dir string, r release) error {
 	return write(dir, sumsFile, []byte(b.String()), 0o644)
 }
 
+// checksum is the SHA-256 of a file in hexadecimal, in the form of sha256sum: lower case.
 type checksum struct{ name, hex string }
 
 // sum returns the checksums of all files in dir, sorted by name.

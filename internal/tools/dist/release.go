@@ -10,9 +10,13 @@ import (
 // release is the data that all files of a release share. It comes from the commit alone, never from the clock or the
 // machine.
 type release struct {
-	version string // such as v1.2.0
-	commit  string
-	time    time.Time // time of the commit, which all files in the archives get
+	// version is the tag of the commit, such as v1.2.0, or a pseudo-version. It ends in dirty if the tree was
+	// changed.
+	version string
+	// commit is the whole hash in hexadecimal.
+	commit string
+	// time is that of the commit. All files in the archives get it.
+	time time.Time
 }
 
 // name returns the base name of a platform's files, without an extension.
@@ -54,7 +58,8 @@ func checkedOut() (release, error) {
 	return r, nil
 }
 
-// git runs a git command and returns its trimmed output.
+// git runs a git command and returns its trimmed output. The error has the subcommand and the exit status, but not
+// what git printed.
 func git(args ...string) (string, error) {
 	output, err := exec.Command("git", args...).Output()
 	if err != nil {

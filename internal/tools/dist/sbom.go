@@ -14,17 +14,19 @@ import (
 
 // bill is a bill of materials in the format CycloneDX 1.6, with only the fields that dist fills in.
 type bill struct {
-	Schema       string       `json:"$schema"`
-	Format       string       `json:"bomFormat"`
-	Spec         string       `json:"specVersion"`
-	Serial       string       `json:"serialNumber"`
+	Schema string `json:"$schema"`
+	Format string `json:"bomFormat"`
+	Spec   string `json:"specVersion"`
+	// Serial is a UUID as a URN. It is derived from the program, so it is the same for each build of a commit.
+	Serial string `json:"serialNumber"`
+	// Version counts the revisions of a bill with the same serial number. It is always 1.
 	Version      int          `json:"version"`
 	Metadata     metadata     `json:"metadata"`
 	Components   []component  `json:"components"`
 	Dependencies []dependency `json:"dependencies"`
 }
 
-// metadata describes the program. The timestamp is the commit's, not that of the build.
+// metadata describes the program. The timestamp is the commit's, not that of the build. Its form is RFC 3339, in UTC.
 type metadata struct {
 	Timestamp string    `json:"timestamp"`
 	Component component `json:"component"`
@@ -32,20 +34,23 @@ type metadata struct {
 
 // component is the program or a module. Ref identifies it within the bill; it is the package URL, which is unique.
 type component struct {
-	Type       string     `json:"type"`
-	Ref        string     `json:"bom-ref"`
-	Name       string     `json:"name"`
-	Version    string     `json:"version"`
+	Type    string `json:"type"`
+	Ref     string `json:"bom-ref"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Only the program has licenses and hashes. The build information contains no licenses of the modules.
 	Licenses   []licence  `json:"licenses,omitempty"`
 	PURL       string     `json:"purl"`
 	Hashes     []hash     `json:"hashes,omitempty"`
 	Properties []property `json:"properties,omitempty"`
 }
 
+// licence is an SPDX expression, such as Apache-2.0.
 type licence struct {
 	Expression string `json:"expression"`
 }
 
+// hash is a digest in hexadecimal, and the name of its algorithm in CycloneDX, such as SHA-256.
 type hash struct {
 	Algorithm string `json:"alg"`
 	Content   string `json:"content"`
@@ -58,7 +63,7 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// dependency says which components a component was linked with.
+// dependency says which components a component was linked with. Both are named by their Ref.
 type dependency struct {
 	Ref       string   `json:"ref"`
 	DependsOn []string `json:"dependsOn,omitempty"`

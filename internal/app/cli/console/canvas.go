@@ -7,16 +7,24 @@ import (
 
 // canvas turns frames into bytes for a terminal. It knows what the last frame has drawn and the position of the cursor.
 type canvas struct {
-	area      []string
-	widths    []int
-	width     int // of the terminal at the last frame
-	row       int // of the cursor, within area
-	column    int
-	canReflow bool // the terminal wraps lines again when it becomes narrower
+	// area has the lines that the last frame has drawn, with their control sequences, and widths their columns.
+	area   []string
+	widths []int
+	// width is the width of the terminal at the last frame. 0 is for the first frame, and a negative one draws
+	// everything again.
+	width int
+	// row and column are the position of the cursor within area.
+	row    int
+	column int
+	// canReflow means that the terminal wraps lines again when it becomes narrower. xterm, the Linux console and
+	// screen don't.
+	canReflow bool
 }
 
 // draw returns the bytes that show a frame on a terminal of width columns. Lines that have not changed are not written again. The
-// terminal shows the frame at once if it knows synchronized output; others ignore that sequence.
+// terminal shows the frame at once if it knows synchronized output; others ignore that sequence. It returns nothing
+// if the screen is right already. The caller must write the bytes completely, because the next call depends on what
+// the screen shows. After a resize all of the area is drawn again, since its lines may have been wrapped.
 func (c *canvas) draw(f frame, width int) string {
 	start := 0
 	isResized := c.width != width && c.width != 0
@@ -56,7 +64,7 @@ func (c *canvas) draw(f frame, width int) string {
 }
 
 // rowsAbove returns how many rows the terminal has between the first row of the last frame and the cursor, after it was resized. Most
-// terminals divide a line that has become too wide into several rows.
+// terminals divide a line that has become too wide into several rows. It counts a line without cells as one row.
 func (c *canvas) rowsAbove(width int) int {
 	if !c.canReflow {
 		return c.row

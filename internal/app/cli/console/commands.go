@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// slashCommands are the commands, in the order of the help.
+// slashCommands are the commands, in the order of the help. Tab completes only these. /exit is another name of /quit,
+// which the help doesn't list.
 var slashCommands = []struct{ name, help string }{
 	{"/help", "show the commands and the keys"},
 	{"/new", "start a new conversation"},
@@ -37,7 +38,8 @@ func isCommand(text string) bool {
 	return !strings.Contains(text, "\n") && commandName.MatchString(word)
 }
 
-// command runs a command.
+// command runs a command. An unknown command is not sent as a message, because it is more likely a mistake. A message
+// that begins with a slash is written with two.
 func (m *model) command(text string) []effect {
 	name, argument, _ := strings.Cut(text, " ")
 	argument = strings.TrimSpace(argument)
@@ -72,7 +74,8 @@ func (m *model) help() {
 	}
 }
 
-// retry sends the last message of the user again, in place of what came after it.
+// retry sends the last message of the user again, in place of what came after it. A running turn has to be stopped
+// first, so that no answer is lost by mistake.
 func (m *model) retry() []effect {
 	switch {
 	case m.turns.id != "":
@@ -85,7 +88,8 @@ func (m *model) retry() []effect {
 	return nil
 }
 
-// agentsListed prints the agents, or confirms the choice of one.
+// agentsListed prints the agents, or confirms the choice of one. The choice applies to the next messages of this
+// program, and doesn't change the conversation's agent.
 func (m *model) agentsListed(e listAgents, r result) {
 	if r.err != nil {
 		return

@@ -5,9 +5,12 @@ import (
 	"strings"
 )
 
-// editor is the text of the input and its cursor. Positions count characters as people see them.
+// editor is the text of the input and its cursor. Positions count cells, which are characters as people see them: an
+// emoji of several code points is one, and so is a letter with its accent.
 type editor struct {
-	cells  []cell // line feeds are cells of width 0
+	// cells is the text. Line feeds are cells of width 0.
+	cells []cell
+	// cursor is the position of the cell behind the cursor, from 0 to len(cells).
 	cursor int
 }
 
@@ -43,7 +46,7 @@ func (e *editor) insert(text string) {
 	e.cursor = len(before)
 }
 
-// remove deletes the cells between two positions.
+// remove deletes the cells from one position up to another, and puts the cursor there.
 func (e *editor) remove(from, to int) {
 	e.cells = slices.Delete(slices.Clone(e.cells), from, to)
 	e.cursor = from
@@ -91,7 +94,8 @@ func (e *editor) wordEnd() int {
 	return at
 }
 
-// edit applies a key, and reports whether the key was one of the editor's.
+// edit applies a key, and reports whether the key was one of the editor's. Keys that would leave the text are
+// ignored.
 func (e *editor) edit(k key) bool {
 	switch k.Name {
 	case "":
@@ -126,7 +130,8 @@ func (e *editor) edit(k key) bool {
 	return true
 }
 
-// rows wraps the input behind the prompt, and returns the position of the cursor.
+// rows wraps the input behind the prompt, and returns the position of the cursor. The first row has the prompt, and
+// the others are indented by its width. The cursor at a break is shown in the row after it.
 func (e *editor) rows(width int) (rows []line, cursorRow, cursorColumn int) {
 	mark, indent := cellsOf(promptMark, bold), cellsOf(strings.Repeat(" ", promptWidth), plain)
 	start := 0
@@ -155,7 +160,8 @@ const (
 	promptWidth = 2
 )
 
-// wrapInput wraps without dropping a cell, so that the cursor can be on each of them. The last column stays free for the cursor.
+// wrapInput wraps without dropping a cell, so that the cursor can be on each of them. The last column stays free for
+// the cursor. It breaks at the same places as wrap, but keeps the space at a break.
 func wrapInput(cells []cell, width int) [][]cell {
 	var parts [][]cell
 	width = max(width-1, 2)

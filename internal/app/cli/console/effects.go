@@ -11,11 +11,13 @@ type effect interface{ isEffect() }
 
 type (
 	// send sends a message with an id, by which it is recognized in the conversation.
-	send   struct{ id, text, agent string }
+	send struct{ id, text, agent string }
+	// answer answers a request. Either decision or reason is empty.
 	answer struct {
 		turn, request, reason string
 		decision              event.Decision
 	}
+	// stop stops a turn, and quit leaves without stopping one.
 	stop struct{ turn string }
 	// startNew begins a new conversation.
 	startNew struct{ agent string }
@@ -26,6 +28,7 @@ type (
 		after, text, agent string
 		message            leat.Message
 	}
+	// open opens the page of the conversation in the browser.
 	open struct{}
 	quit struct{}
 	// save adds a message to the file of the history.
@@ -45,8 +48,10 @@ func (save) isEffect()       {}
 // result is the outcome of an effect.
 type result struct {
 	effect effect
-	err    error
-	note   string   // what failed although the effect succeeded
+	// err is why the effect failed. It is nil for a partial failure, which note describes.
+	err error
+	// note is what failed although the effect itself succeeded. It is empty if nothing did.
+	note   string
 	agents []string // of listAgents
 	// text is the id of the new conversation, the name of the chosen agent, or the address of the page.
 	text string

@@ -7,14 +7,22 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// frame is what the terminal gets: lines that are printed once, and lines that are drawn below them until the next frame.
+// frame is what the terminal gets: lines that are printed once, and lines that are drawn below them until the next
+// frame. No line is wider than the terminal, and Area is never higher than it, because the canvas couldn't reach
+// lines that have scrolled away.
 type frame struct {
-	Printed, Area           []string
-	CursorRow, CursorColumn int // in Area
-	widths                  []int
+	Printed, Area []string
+	// CursorRow and CursorColumn are where the cursor stands in Area, both from 0.
+	CursorRow, CursorColumn int
+	// widths are the columns of the lines in Area. The canvas needs them when the terminal wraps these lines again.
+	widths []int
 }
 
-// nextFrame returns the next frame. What it prints counts as printed.
+// nextFrame returns the next frame. What it prints counts as printed, so each frame must be drawn.
+//
+// The rows are shared out from below: the input gets up to half of the screen, then come the status and the question,
+// and the answer gets the rest. If the footer doesn't fit, its first lines are left out, since the status is the last
+// one.
 func (m *model) nextFrame() frame {
 	width := m.width
 	input, cursorRow, cursorColumn := m.editor.rows(width)
@@ -86,7 +94,9 @@ func isYesNo(r *event.Request) bool {
 	return len(r.Options) == 2 && r.Options[0] == string(event.Approve) && r.Options[1] == string(event.Deny)
 }
 
-// statusLine shows the agent, what it does, the tokens so far, and a lost connection.
+// statusLine shows the agent, what it does, the tokens so far, and a lost connection. The cases are ordered by
+// urgency: a lost connection hides what the turn does. The hint after Ctrl+C during a turn comes before all of them,
+// because it says how to leave.
 func (m *model) statusLine(width int) line {
 	t := m.turns
 	agent := t.agent

@@ -11,14 +11,17 @@ import (
 	"slices"
 )
 
-// maxHistory is the number of messages that the history keeps.
+// maxHistory is the number of messages that the history keeps. The file may have up to twice as many, so that it is
+// written again only now and then.
 const maxHistory = 1000
 
-// history are the messages that the user has sent, oldest first, and the position in them.
+// history has the messages that the user has sent, oldest first, and the position in them.
 type history struct {
 	entries []string
-	at      int    // len(entries) is the text that is being written
-	draft   string // that text, while an entry is shown
+	// at is the position of the entry that is shown. len(entries) stands for the text that is being written.
+	at int
+	// draft is the text that is being written, while an entry is shown.
+	draft string
 }
 
 // newHistory returns a history with its position at the end.
@@ -34,7 +37,8 @@ func (h *history) add(text string) bool {
 	return isNew
 }
 
-// move returns the entry at a distance from the current one. current is the text of the input.
+// move returns the entry at a distance from the current one. current is the text of the input. It returns false at
+// both ends. Changes of an entry that is shown are lost when another one is shown.
 func (h *history) move(step int, current string) (string, bool) {
 	at := h.at + step
 	if at < 0 || at > len(h.entries) || step == 0 {
@@ -50,7 +54,9 @@ func (h *history) move(step int, current string) (string, bool) {
 	return h.entries[at], true
 }
 
-// HistoryPath returns the file of the history, in the folder for the state of programs.
+// HistoryPath returns the file of the history, in the folder for the state of programs: XDG_STATE_HOME or
+// LOCALAPPDATA, if one is an absolute path, or else ~/.local/state. It is empty, which means no file, if home is
+// needed and empty.
 func HistoryPath(getenv func(string) string, home string) string {
 	for _, name := range []string{"XDG_STATE_HOME", "LOCALAPPDATA"} {
 		if dir := getenv(name); filepath.IsAbs(dir) {
@@ -63,8 +69,9 @@ func HistoryPath(getenv func(string) string, home string) string {
 	return filepath.Join(home, ".local", "state", "leat", "history")
 }
 
-// loadHistory reads the newest entries of a file. Each line is a JSON string, because messages can have several lines. A file that has
-// become long is written again with its newest entries.
+// loadHistory reads the newest entries of a file. Each line is a JSON string, because messages can have several
+// lines. A file that has become long is written again with its newest entries; if that fails, they are returned with
+// the error. A missing file or an empty path isn't an error.
 func loadHistory(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil
@@ -90,7 +97,8 @@ func loadHistory(path string) ([]string, error) {
 	return entries, rewriteHistory(path, entries)
 }
 
-// rewriteHistory replaces the file, so that a crash leaves the old one or the new one.
+// rewriteHistory replaces the file, so that a crash leaves the old one or the new one. Messages of another program
+// that are appended meanwhile are lost.
 func rewriteHistory(path string, entries []string) error {
 	temporary := fmt.Sprintf("%s.%d", path, os.Getpid())
 	for _, e := range entries {
@@ -104,7 +112,8 @@ func rewriteHistory(path string, entries []string) error {
 	return nil
 }
 
-// appendHistory adds an entry to the file. Only the user may read it, since messages may be private.
+// appendHistory adds an entry to the file, and creates it if necessary. Only the user may read it, since messages may
+// be private. If path is empty, it does nothing.
 func appendHistory(path, entry string) error {
 	if path == "" {
 		return nil

@@ -22,18 +22,27 @@ const (
 	finalItem          // no line: everything of a message or turn is above
 )
 
-// An item is what is drawn for a part, a message or the end of a turn. It has copies of its texts, so that it can be drawn after the
-// transcript has changed.
+// item is what is drawn for a part, a message or the end of a turn. It has copies of its texts, so that it can be
+// drawn after the transcript has changed.
 type item struct {
-	key    string
-	kind   itemKind
-	source string // a change of it means that what was printed is wrong
-	// isComplete means that the item can be printed; it can only be replaced as a whole. isSettled means that it can't change.
+	// key identifies the item over all states: MESSAGE/PART for a part, MESSAGE/ for the text of a person, MESSAGE or
+	// TURN for the end of one, and TURN/end for its outcome.
+	key  string
+	kind itemKind
+	// source is remembered when the item is printed. If a later source differs from it, or for textItem doesn't begin
+	// with it, what was printed is wrong.
+	source string
+	// isComplete means that the item can be printed; it can only be replaced as a whole. isSettled means that it
+	// can't change. An item that is complete is printed only when the space is needed, and one that can't change is
+	// printed at once.
 	isComplete, isSettled bool
-	draw                  func(width int) []line // nil for textItem
+	// draw returns the lines of the item. It is nil for textItem, whose Markdown the viewer draws, and for finalItem.
+	draw func(width int) []line
 }
 
-// itemsOf returns the items of the messages and turns that are not in finished, in their order.
+// itemsOf returns the items of the messages and turns that are not in finished, in their order. The outcome of a turn
+// comes after the last message of the turn, or after the message that it answers if it wrote none. Outcomes of turns
+// without any message in the transcript come at the end.
 func itemsOf(t *transcript.Transcript, finished map[string]bool) []item {
 	last := map[string]string{} // turn -> its last message, or the one that it answers
 	for _, turn := range t.Turns {
@@ -67,7 +76,9 @@ func itemsOf(t *transcript.Transcript, finished map[string]bool) []item {
 	return items
 }
 
-// messageItems returns the items of a message. Messages of people and of the system are complete when they arrive.
+// messageItems returns the items of a message. Messages of people and of the system are complete when they arrive. An
+// answer can't change any more when its message and its turn have ended; until then an agent may replace an earlier
+// part. The last item has no lines: when it is printed, the whole message is, and later states skip it.
 func messageItems(t *transcript.Transcript, m *transcript.Message) []item {
 	if m.Role == event.User || m.Role == event.System {
 		text, author := Clean(m.Visible()), ""
@@ -97,7 +108,9 @@ func messageItems(t *transcript.Transcript, m *transcript.Message) []item {
 	return append(items, item{key: m.ID, kind: finalItem, isSettled: isSettled})
 }
 
-// partItems returns the item of a part, if there is something to draw.
+// partItems returns the item of a part, if there is something to draw. A tool and reasoning have a constant source,
+// so that they are never printed a second time when more of them arrives: rows that were printed stay as they were.
+// Long URLs and data are shortened.
 func partItems(message string, p *transcript.Part, isSettled bool) []item {
 	i := item{key: message + "/" + p.ID, kind: rowItem, isComplete: p.Final || isSettled, isSettled: isSettled}
 	text := Clean(p.Text(event.Text))
@@ -170,7 +183,8 @@ func reasoningRow(text string, isFinal bool, width int) line {
 	return row("∴ ", line(cells).text(), dim, dim, width)
 }
 
-// toolRow is what is drawn of a tool call.
+// toolRow is what is drawn of a tool call. All texts are clean, and those but output have one line. output has the
+// lines of the standard output, followed by those of the standard error. It has no reference to the part.
 type toolRow struct {
 	name, title, input, failure string
 	output                      []string
@@ -191,7 +205,8 @@ func toolOf(p *transcript.Part) toolRow {
 	return t
 }
 
-// maxToolOutput is the number of lines of a tool's output that are shown. The page shows all of them.
+// maxToolOutput is the number of lines of a tool's output that are shown. The page shows all of them. The last lines
+// are shown, since results and errors come at the end.
 const maxToolOutput = 6
 
 // lines draws the call: a row with its state, its arguments, and the end of its output.

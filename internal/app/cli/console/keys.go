@@ -6,15 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// key is a key, or text that was typed or pasted.
+// key is a key with a name, or text that was typed or pasted.
 type key struct {
 	Name string // empty for text
+	// Text is valid UTF-8. Text that was typed quickly comes as one key.
 	Text string
 	// IsPaste is true for text that the terminal has marked as pasted. A line feed in it does not send the message.
 	IsPaste bool
 }
 
-// The sequences that terminals send for keys (xterm, "PC-Style Function Keys"; the kitty keyboard protocol for Enter with modifiers).
+// The sequences that terminals send for keys (xterm, "PC-Style Function Keys"; the kitty keyboard protocol for Enter
+// with modifiers). Names are those that [model.press] and [editor.edit] know. A sequence that isn't listed is ignored
+// as a whole, so that it never becomes text.
 var sequences = map[string]string{
 	"\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left",
 	"\x1bOA": "up", "\x1bOB": "down", "\x1bOC": "right", "\x1bOD": "left",
@@ -38,8 +41,11 @@ const (
 	maxPaste = 8 << 20
 )
 
-// decoder turns the bytes of a terminal into keys.
+// decoder turns the bytes of a terminal into keys. It has no clock: the caller calls flush when isWaiting stays true
+// for escapeTime.
 type decoder struct {
+	// pending has the bytes that aren't decoded: an incomplete sequence or character, or a paste so far. isPasted
+	// means that the start of a paste was read, but not its end.
 	pending  []byte
 	isPasted bool
 }
@@ -47,7 +53,8 @@ type decoder struct {
 // isWaiting reports whether an incomplete sequence is buffered, which may be the key Escape alone.
 func (d *decoder) isWaiting() bool { return len(d.pending) > 0 && !d.isPasted }
 
-// decode returns the keys in p. Incomplete characters and sequences stay buffered.
+// decode returns the keys in p. Incomplete characters and sequences stay buffered. It copies p. Adjacent characters
+// become one key, since the model would otherwise divide the text again for each of them.
 func (d *decoder) decode(p []byte) []key {
 	d.pending = append(d.pending, p...)
 	var keys []key
@@ -69,7 +76,8 @@ func (d *decoder) decode(p []byte) []key {
 	return keys
 }
 
-// flush returns the keys of an incomplete sequence, after a moment in which nothing followed: Escape, and what came behind it.
+// flush returns the keys of an incomplete sequence, after a moment in which nothing followed: Escape, and what came
+// behind it. In a paste nothing is flushed, however long it takes: its end is certain to come.
 func (d *decoder) flush() []key {
 	if !d.isWaiting() {
 		return nil
@@ -82,7 +90,8 @@ func (d *decoder) flush() []key {
 	return []key{{Name: "escape"}}
 }
 
-// next returns the first key and its length, or 0 if it is incomplete. Unknown sequences are a key without a name.
+// next returns the first key and its length, or 0 if it is incomplete. Unknown sequences are a key without a name. A
+// paste that exceeds maxPaste ends there, and the remainder arrives as if it were typed.
 func (d *decoder) next() (key, int) {
 	b := d.pending
 	if d.isPasted {

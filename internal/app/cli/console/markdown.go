@@ -6,7 +6,8 @@ import (
 	"github.com/leat-dev/leat/internal/base/markup"
 )
 
-// markdown renders a range of a document as lines of at most width columns.
+// markdown renders a range of a document as lines of at most width columns. from and to are bytes of its source, as
+// for [markup.Document.Lines].
 func markdown(doc *markup.Document, from, to, width int) []line {
 	var lines []line
 	source := doc.Lines(from, to)
@@ -25,7 +26,8 @@ func markdown(doc *markup.Document, from, to, width int) []line {
 	return lines
 }
 
-// runStyles are the styles of the formats, in the order in which they are combined.
+// runStyles are the styles of the formats, in the order in which they are combined. "9" is crossed out, and "4"
+// underlined.
 var runStyles = []struct {
 	format markup.Style
 	style  style
@@ -69,7 +71,9 @@ func markdownLine(l markup.Line, width int) []line {
 	return lines
 }
 
-// table renders rows in columns. A table that is too wide becomes a list: for each row its cells, each behind the name of its column.
+// table renders rows in columns. A table that is too wide becomes a list: for each row its cells, each behind the
+// name of its column. The first row is the head. The last column isn't padded, so that a line doesn't end in spaces
+// when it is copied.
 func table(rows []markup.Line, width int) []line {
 	var widths []int
 	for _, r := range rows {

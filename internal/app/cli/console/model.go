@@ -14,31 +14,46 @@ import (
 // model is the state of the interface. Its methods take what happens, and return what is to be done. It has no clock, goroutine, input
 // or output, and must not be used concurrently.
 type model struct {
+	// width and height are the size of the terminal in cells. Both have a lower limit, so that layouts need no
+	// special cases.
 	width, height int
 	conversation  string
-	agent         string // shown: of the conversation, or the chosen one
-	choice        string // of the next messages; empty for that of the conversation
-	viewer        viewer
-	editor        editor
-	history       history
-	outbox        []sentMessage // messages that aren't in the conversation yet
-	newID         func() string
+	// agent is the name to show: the conversation's agent, or the chosen one.
+	agent string
+	// choice is the agent of the next messages. If it is empty, the conversation's agent gets them.
+	choice  string
+	viewer  viewer
+	editor  editor
+	history history
+	// outbox has the messages that aren't in the conversation yet. They are drawn below the answer, dimmed.
+	outbox []sentMessage
+	// newID returns the id of a new message. Tests replace it.
+	newID func() string
 
+	// isReady means that a state of the conversation has arrived; nothing is sent before that. isLost means that the
+	// connection failed and the client reconnects. isLeaving means that only the last frame is still to be drawn.
 	isReady, isLost, isLeaving bool
-	isInterrupted              bool // the last key was Ctrl+C
-	turns                      turnState
+	// isInterrupted means that the last key was Ctrl+C, so that the next one leaves.
+	isInterrupted bool
+	turns         turnState
 }
 
-// sentMessage is a message on its way.
+// sentMessage is a message that was sent and hasn't appeared in the conversation yet. Its id is chosen here, so the
+// message is recognized when it does.
 type sentMessage struct{ text, id string }
 
-// turnState is what the model needs to know of the turns of a transcript.
+// turnState is what the model needs to know of the turns of a transcript. It is computed again for each state, and
+// has copies, because the transcript belongs to the follower.
 type turnState struct {
-	id, agent, phase, tool string // of the oldest unfinished turn
+	// id, agent, phase and tool are those of the turn that [OpenTurn] selects. They are empty if no turn is
+	// unfinished.
+	id, agent, phase, tool string
 	isQueued               bool
-	request                *event.Request
-	tokens                 int64
-	cost                   float64
+	// request is the open question of that turn. It is nil if the turn asks nothing.
+	request *event.Request
+	// tokens and cost are sums over the turns of the transcript, except those that run inside of others.
+	tokens int64
+	cost   float64
 	// For a retry: the last message of the user, its text, and the id of the message before it.
 	last             leat.Message
 	lastText, before string
@@ -50,7 +65,8 @@ func newModel(conversation, agent string, entries []string, newID func() string)
 	return &model{width: 80, height: 24, newID: newID, conversation: conversation, agent: agent, viewer: newViewer(), history: newHistory(entries)}
 }
 
-// resize sets the size of the terminal.
+// resize sets the size of the terminal. Smaller sizes count as 4 by 3, so that every line has at least one column
+// behind a mark.
 func (m *model) resize(width, height int) { m.width, m.height = max(width, 4), max(height, 3) }
 
 // connected reports that the connection is back. The client has resumed, so no state is missing.
@@ -59,7 +75,9 @@ func (m *model) connected() { m.isLost = false }
 // lost reports that the connection has failed.
 func (m *model) lost() { m.isLost = true }
 
-// update takes the state of the conversation after a change. It keeps no reference to the transcript.
+// update takes the state of the conversation after a change. It keeps no reference to the transcript. isReset means
+// that the transcript isn't a continuation of the previous one: it is a snapshot, which may lack messages that are
+// printed. events are the changes since the previous state, and empty for a snapshot.
 func (m *model) update(t *transcript.Transcript, events []event.Event, isReset bool) {
 	m.isReady = true
 	m.recordAnswers(events)
@@ -90,7 +108,8 @@ func (m *model) recordAnswers(events []event.Event) {
 	}
 }
 
-// stateOf returns the state of the turns.
+// stateOf returns the state of the turns. It reads messages from the newest backward and ends as early as possible,
+// because a transcript can be long and this runs for each state.
 func stateOf(t *transcript.Transcript) turnState {
 	var s turnState
 	for _, turn := range t.Turns {
@@ -132,7 +151,8 @@ func runningTool(m *transcript.Message) string {
 	return ""
 }
 
-// copyOf returns a message with the content of one in the transcript, to be sent again.
+// copyOf returns a message with the content of one in the transcript, to be sent again. It has the id of the
+// original, which is removed before the copy is sent.
 func copyOf(m *transcript.Message) leat.Message {
 	c := leat.Message{ID: m.ID}
 	for _, p := range m.Parts {
@@ -141,7 +161,8 @@ func copyOf(m *transcript.Message) leat.Message {
 	return c
 }
 
-// press takes a key or text, and returns what is to be done.
+// press takes a key or text, and returns what is to be done. Keys of the program come first, and everything else goes
+// to the editor. Ctrl+D deletes the next character unless the input is empty, as in a shell.
 func (m *model) press(k key) []effect {
 	wasInterrupted := m.isInterrupted
 	m.isInterrupted = k.Name == "interrupt"
@@ -169,7 +190,8 @@ func (m *model) press(k key) []effect {
 	return nil
 }
 
-// interrupt clears the input or stops the turn, and the second time leaves.
+// interrupt handles Ctrl+C. The first press clears the input or, if that is empty, stops the turn. A second one in a
+// row leaves.
 func (m *model) interrupt(isSecond bool) []effect {
 	switch {
 	case isSecond:
@@ -181,7 +203,8 @@ func (m *model) interrupt(isSecond bool) []effect {
 	return m.stop(false)
 }
 
-// leave ends the interface. A running turn continues.
+// leave ends the interface. A running turn continues. It also draws one last frame, in which the growing answer
+// becomes part of the scrollback.
 func (m *model) leave() []effect {
 	m.isLeaving = true
 	return []effect{quit{}}
@@ -198,7 +221,8 @@ func (m *model) stop(isCommand bool) []effect {
 	return []effect{stop{m.turns.id}}
 }
 
-// upDown moves within an input of several lines, and in the history from its first or last line.
+// upDown moves within an input of several lines, and in the history from its first or last line. It keeps the column
+// if the other line is long enough.
 func (m *model) upDown(name string) {
 	step, target := -1, m.editor.lineStart()-1
 	if name == "down" {
@@ -215,7 +239,9 @@ func (m *model) upDown(name string) {
 	}
 }
 
-// enter sends the input: a command, an answer to the open question, or a message.
+// enter sends the input: a command, an answer to the open question, or a message. Nothing is sent until the state of
+// the conversation is known, because a line could be meant for a question that isn't shown yet. The input then stays
+// as it is.
 func (m *model) enter() []effect {
 	text := m.editor.text()
 	trimmed := strings.TrimSpace(text)
@@ -238,7 +264,8 @@ func (m *model) enter() []effect {
 	return m.send(text)
 }
 
-// send sends a message. It is shown until it appears in the conversation.
+// send sends a message. It is shown until it appears in the conversation. Repeated messages are sent, but the history
+// has only the first of several equal ones in a row.
 func (m *model) send(text string) []effect {
 	id := m.newID()
 	m.outbox = append(m.outbox, sentMessage{text, id})
@@ -256,7 +283,8 @@ func (m *model) offer(text string) {
 	}
 }
 
-// take takes the outcome of an effect.
+// take takes the outcome of an effect. A message that failed returns to the input. When a new conversation begins,
+// all state of the old one is dropped; the input, the chosen agent and the history stay.
 func (m *model) take(r result) {
 	if r.err != nil {
 		m.viewer.note("✗ " + oneLine(Clean(r.err.Error())))

@@ -343,3 +343,20 @@ func TestReflow(t *testing.T) {
 		t.Errorf("an equal frame writes %q", got)
 	}
 }
+
+// A terminal with fewer rows than the input needs shows what it can.
+func TestFewRows(t *testing.T) {
+	for height := range 5 {
+		s := newStage(t, 20, height)
+		s.play(
+			event.Event{Type: event.MessageStart, Message: "m", Body: &event.Body{Role: event.Assistant}},
+			event.Event{Type: event.PartStart, Message: "m", Part: "p", Body: &event.Body{Kind: event.KindText}},
+			event.Event{Type: event.PartAppend, Message: "m", Part: "p", Text: "one\n\ntwo\n\nthree"},
+			event.Event{Type: event.PartEnd, Message: "m", Part: "p", Body: &event.Body{}},
+			event.Event{Type: event.MessageEnd, Message: "m", Body: &event.Body{}},
+		)
+		if got := strings.Join(s.printed, "\n"); !strings.Contains(got, "three") {
+			t.Errorf("%d rows: %q", height, got)
+		}
+	}
+}

@@ -10,7 +10,8 @@ import (
 )
 
 // OpenTurn returns the oldest turn that waits for an answer with its first request, or else the oldest turn that runs or is queued, or nil.
-// Turns within other turns are ignored: they can't be stopped or answered on their own.
+// Turns within other turns are ignored: they can't be stopped or answered on their own. A turn that waits for an
+// answer comes first even if an older one runs, because the user can end that wait.
 func OpenTurn(t *transcript.Transcript) (turn *transcript.Turn, request *event.Request) {
 	for _, candidate := range t.Turns {
 		if !candidate.Unfinished() || !candidate.Independent() {
@@ -32,8 +33,11 @@ func Question(r *event.Request) string {
 	return cmp.Or(strings.TrimSpace(Clean(r.Prompt)), strings.TrimSpace("the agent is waiting for "+Clean(string(r.Kind))+" "+Clean(r.Tool)))
 }
 
-// Decide interprets a line as the answer to a request: one of the request's options or its number, a decision, or text. Options come
-// first, because an agent may offer "y" or "no" with another meaning. Upper and lower case are equal.
+// Decide interprets a line as the answer to a request: one of the request's options or its number, a decision, or
+// text. Options come first, because an agent may offer "y" or "no" with another meaning. Upper and lower case are
+// equal.
+//
+// If decision is empty, reason is the text: the answer to a request for input, or the reason of a denial.
 func Decide(text string, r *event.Request) (decision event.Decision, reason string) {
 	word := strings.ToLower(strings.TrimSpace(text))
 	for _, option := range r.Options {

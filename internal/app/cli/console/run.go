@@ -17,26 +17,39 @@ import (
 
 // Options describe a chat on a terminal.
 type Options struct {
-	Client        *leat.Client
-	Conversation  string
-	Agent         string // the name to show until a turn names another one
-	Untitled      bool   // the first message becomes the title
+	Client       *leat.Client
+	Conversation string
+	// Agent is the name to show until a turn names another one.
+	Agent string
+	// Untitled means that the first message becomes the title.
+	Untitled bool
+	// Input and Output must be terminals. Run doesn't close them.
 	Input, Output *os.File
-	HistoryPath   string // empty for no file
-	Getenv        func(string) string
-	Signals       <-chan os.Signal // each of them ends the chat
+	// HistoryPath is the file with the messages of earlier chats; see [HistoryPath]. If it is empty, they are only in
+	// memory.
+	HistoryPath string
+	// Getenv looks up the variables that describe the terminal and the desktop.
+	Getenv func(string) string
+	// Signals ends the chat with its first value. Keys such as Ctrl+C don't arrive here, because the terminal is in
+	// raw mode.
+	Signals <-chan os.Signal
 }
 
 const (
-	// frameTime is the shortest time between two frames of an answer that grows. Keys are drawn at once.
+	// frameTime is the shortest time between two frames of an answer that grows. Keys are drawn at once. That is 30
+	// frames a second, more than a person can read.
 	frameTime = 33 * time.Millisecond
 	// escapeTime is how long an escape character waits for the rest of a sequence before it is the key Escape.
+	// Sequences arrive in one piece, except over slow connections. A longer time would delay the key Escape, which
+	// stops a turn.
 	escapeTime = 50 * time.Millisecond
-	// sendTime is how long leaving waits for messages, answers and stops that are on their way.
+	// sendTime is how long leaving waits for messages, answers and stops that are on their way. After that the
+	// program leaves, and the gateway may or may not have them.
 	sendTime = 5 * time.Second
 )
 
-// program is a running chat. Its loop owns all fields; other goroutines only send to its channels.
+// program is a running chat. Its loop uses all fields, so they need no lock; other goroutines only send to its
+// channels.
 type program struct {
 	Options
 	ctx      context.Context
@@ -48,7 +61,11 @@ type program struct {
 	isDone   bool
 }
 
-// Run shows the chat until the user leaves, and restores the terminal. It returns the id of the conversation that was shown last.
+// Run shows the chat until the user leaves, and restores the terminal, also after an error. It returns the id of the
+// conversation that was shown last.
+//
+// When it returns, all goroutines have ended but one, which may still wait for a key. The end of ctx ends the
+// requests, but not the chat; Signals does that.
 func Run(ctx context.Context, o Options) (conversation string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,6 +74,10 @@ func Run(ctx context.Context, o Options) (conversation string, err error) {
 	if err != nil {
 		return o.Conversation, fmt.Errorf("terminal: %w", err)
 	}
+	defer func() { // also after a panic, whose text would otherwise be unreadable
+		_, writeErr := io.WriteString(o.Output, "\x1b[?2004l\x1b[?25h")
+		err = errors.Join(err, writeErr, restore())
+	}()
 	p := &program{Options: o, ctx: ctx, model: newModel(o.Conversation, o.Agent, entries, uuid.NewString)}
 	if historyErr != nil {
 		p.model.take(result{note: historyErr.Error()}) // the chat works without it
@@ -70,11 +91,13 @@ func Run(ctx context.Context, o Options) (conversation string, err error) {
 	cancel()
 	p.follower.end()
 	p.runner.goroutines.Wait()
-	_, writeErr := io.WriteString(o.Output, "\x1b[?2004l\x1b[?25h")
-	return p.model.conversation, errors.Join(err, writeErr, restore())
+	return p.model.conversation, err
 }
 
 // loop handles one event after another until the user leaves, or following the conversation fails for good.
+//
+// After each event it draws, unless the last frame was less than frameTime ago: then a timer draws, so that a fast
+// answer costs at most one frame per frameTime. Keys set lastFrame to zero, which draws their effect at once.
 func (p *program) loop() error {
 	p.follower = follow(p.ctx, p.Client, p.model.conversation)
 	sizes, stopSizes := watchSize(p.Output)
@@ -139,7 +162,7 @@ func (p *program) loop() error {
 	return nil
 }
 
-// keys passes keys to the model and begins the effects.
+// keys passes keys to the model and begins the effects. Keys after one that leaves are dropped.
 func (p *program) keys(keys []key) {
 	for _, k := range keys {
 		if k.Name == "redraw" {
@@ -159,7 +182,8 @@ func (p *program) keys(keys []key) {
 	}
 }
 
-// result passes the result of an effect to the model. A new conversation is followed instead of the old one.
+// result passes the result of an effect to the model. A new conversation is followed instead of the old one. The old
+// follower ends before the new one begins, so no state of the old conversation reaches the model after that.
 func (p *program) result(r result) {
 	p.runner.complete(r)
 	p.model.take(r)
@@ -169,7 +193,7 @@ func (p *program) result(r result) {
 	}
 }
 
-// resize asks the terminal for its size.
+// resize asks the terminal for its size. A terminal that reports 0 keeps the size before, which is 80 by 24 at first.
 func (p *program) resize() error {
 	width, height, err := term.GetSize(int(p.Output.Fd()))
 	if err != nil {
@@ -181,7 +205,8 @@ func (p *program) resize() error {
 	return nil
 }
 
-// draw writes the next frame.
+// draw writes the next frame. A terminal that is slow or stopped blocks the loop, and with it the follower. The
+// gateway then merges what it hasn't sent yet, so nothing piles up.
 func (p *program) draw() error {
 	f := p.model.nextFrame()
 	if _, err := io.WriteString(p.Output, p.canvas.draw(f, p.model.width)); err != nil {
@@ -216,9 +241,12 @@ func readInput(ctx context.Context, r io.Reader) <-chan []byte {
 
 // follower follows a conversation in another goroutine. The client reconnects by itself and delivers every state once.
 type follower struct {
-	states    chan state
-	failed    chan error
-	cancel    context.CancelFunc
+	// states is unbuffered. The goroutine waits until a state is handled before it delivers the next one.
+	states chan state
+	// failed gets the error after which the client gave up, such as that of a conversation that was deleted.
+	failed chan error
+	cancel context.CancelFunc
+	// goroutine delivers the states. It ends when cancel is called, or following fails.
 	goroutine sync.WaitGroup
 }
 
@@ -229,6 +257,7 @@ type state struct {
 	handled chan struct{}
 }
 
+// Every state of the conversation also shows that the connection works.
 func (s state) apply(m *model) {
 	switch {
 	case s.isLost:
@@ -241,7 +270,9 @@ func (s state) apply(m *model) {
 	}
 }
 
-// follow begins to follow a conversation.
+// follow begins to follow a conversation. The caller must call end. The client owns the transcript of a state and
+// continues to change it, so deliver waits until the model has taken what it needs, and doesn't stop waiting when ctx
+// ends: the model may be reading.
 func follow(ctx context.Context, client *leat.Client, conversation string) *follower {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &follower{states: make(chan state), failed: make(chan error, 1), cancel: cancel}

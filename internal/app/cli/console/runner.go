@@ -15,23 +15,30 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
-// runner executes effects. Messages are sent one after another, in the order in which they were typed; everything else runs at once, so
-// that a stop doesn't wait for a message.
+// runner executes effects, each in a goroutine. Messages are sent one after another, in the order in which they were
+// typed; everything else runs at once, so that a stop doesn't wait for a message. All methods but run and those that
+// it calls belong to the loop of the program.
 type runner struct {
-	ctx          context.Context
-	client       *leat.Client
-	getenv       func(string) string
+	ctx    context.Context
+	client *leat.Client
+	getenv func(string) string
+	// conversation and isUntitled are those of the next effect. A goroutine gets copies, so a new conversation
+	// doesn't change the target of a message that was typed before it.
 	conversation string
 	isUntitled   bool
 
-	queue      []effect // messages behind the one that is being sent
-	isSending  bool
-	unanswered int // requests that change something, for whose results leaving waits
+	// queue has the messages behind the one that is being sent.
+	queue     []effect
+	isSending bool
+	// unanswered counts the started requests that change something, for whose results leaving waits.
+	unanswered int
+	// results is unbuffered. A result that isn't received is dropped when ctx ends.
 	results    chan result
 	goroutines sync.WaitGroup
 }
 
-// begin starts an effect.
+// begin starts an effect. The first message takes the title with it, even if it fails: then the conversation stays
+// without one.
 func (r *runner) begin(e effect) {
 	if isMessage(e) {
 		if r.isSending {
@@ -75,7 +82,8 @@ func isChange(e effect) bool {
 	return isMessage(e)
 }
 
-// complete takes a result, and sends the next message.
+// complete takes a result, and sends the next message. It must be called once for each result that was received from
+// results.
 func (r *runner) complete(result result) {
 	if isChange(result.effect) {
 		r.unanswered--
@@ -94,7 +102,8 @@ func (r *runner) complete(result result) {
 	}
 }
 
-// finish waits until what the user typed before leaving is carried out: messages, answers and stops. It waits for at most a limit.
+// finish waits until what the user typed before leaving is carried out: messages, answers and stops. It waits for at
+// most a limit. Queued messages are sent during that time too.
 func (r *runner) finish(limit time.Duration) {
 	timeout := time.After(limit)
 	for r.unanswered > 0 {
@@ -107,7 +116,8 @@ func (r *runner) finish(limit time.Duration) {
 	}
 }
 
-// run executes one effect.
+// run executes one effect. It doesn't touch the fields that the loop changes. The error of a message is that of the
+// message alone: a title that can't be set is a note.
 func (r *runner) run(e effect, conversation string, isUntitled bool) result {
 	switch e := e.(type) {
 	case send:
@@ -142,14 +152,15 @@ func (r *runner) run(e effect, conversation string, isUntitled bool) result {
 	return result{}
 }
 
-// send sends a message.
+// send sends a message. The source cli shows other clients where the message was written.
 func (r *runner) send(conversation string, m leat.Message, agent string) error {
 	m.Source = "cli"
 	_, err := r.client.Do(r.ctx, conversation, leat.Command{Type: "send", Message: &m, Agent: agent})
 	return err
 }
 
-// describe returns an error with what failed, and only the message if the gateway has sent one.
+// describe returns an error with what failed, and only the message if the gateway has sent one. An error of the
+// gateway is written for people and complete, so its code and status are left out. A nil error stays nil.
 func describe(operation string, err error) error {
 	if e, ok := errors.AsType[*leat.Error](err); ok && e.Message != "" {
 		return fmt.Errorf("%s: %s", operation, e.Message)
@@ -160,7 +171,8 @@ func describe(operation string, err error) error {
 	return nil
 }
 
-// agents lists the agents, or finds the one with a name or a number.
+// agents lists the agents, or finds the one with a name or a number. A name wins over a number, since an agent may be
+// called "2". An unknown choice is an empty text and not an error.
 func (r *runner) agents(choice string) result {
 	agents, err := r.client.Agents(r.ctx)
 	result := result{err: describe("agents", err)}
@@ -174,6 +186,7 @@ func (r *runner) agents(choice string) result {
 }
 
 // open opens the page of the conversation in the browser, if there is one. The address is always part of the result.
+// Without a display, as over SSH, the user opens the address elsewhere.
 func (r *runner) open(conversation string) result {
 	address := pageURL(r.client.URL, conversation)
 	name, args := "xdg-open", []string{address}
@@ -196,7 +209,8 @@ func (r *runner) open(conversation string) result {
 	return result{text: address}
 }
 
-// pageURL returns the address of a conversation on the gateway's page.
+// pageURL returns the address of a conversation on the gateway's page. The page has its routes in the fragment. The
+// address contains no token, so the browser has to be logged in.
 func pageURL(base, conversation string) string {
 	if !strings.Contains(base, "://") {
 		base = "http://" + base

@@ -2,7 +2,8 @@ package console
 
 import "strings"
 
-// style is a set of attributes of text, as parameters of the control sequence SGR (ECMA-48).
+// style is a set of attributes of text, as parameters of the control sequence SGR (ECMA-48). Parameters are separated
+// by semicolons. plain has none.
 type style string
 
 const (
@@ -28,6 +29,7 @@ func (s style) and(other style) style {
 type line []cell
 
 // String returns the line with its control sequences. Each run ends its style, so lines can be printed one by one.
+// Agents can't add sequences, since cells contain no control characters.
 func (l line) String() string {
 	var b strings.Builder
 	current := plain
@@ -60,7 +62,8 @@ func (l line) text() string {
 	return b.String()
 }
 
-// paragraph wraps text behind a mark. The lines after the first are indented by the width of the mark.
+// paragraph wraps text behind a mark. The lines after the first are indented by the width of the mark. Line feeds in
+// text begin a new line, and an empty text is one line with the mark.
 func paragraph(mark, text string, markStyle, s style, width int) []line {
 	head := cellsOf(mark, markStyle)
 	indent := cellsOf(strings.Repeat(" ", widthOf(head)), plain)

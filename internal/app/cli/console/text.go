@@ -8,8 +8,9 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Clean removes control characters, with which the text of an agent could control the terminal. Line feeds and tabs stay, carriage
-// returns are dropped, and others become a middle dot. It is for text that people read.
+// Clean removes control characters, with which the text of an agent could control the terminal. Line feeds and tabs
+// stay, carriage returns are dropped, and others become a middle dot, as does invalid UTF-8. It is for text that
+// people read.
 func Clean(text string) string {
 	// Most texts are clean. Searching first avoids a copy of each of them.
 	bad := func(r rune) bool { return r != '\n' && r != '\t' && (unicode.IsControl(r) || r == utf8.RuneError) }
@@ -27,7 +28,8 @@ func Clean(text string) string {
 	}, text)
 }
 
-// Clip shortens a text to at most n characters, the last of which is an ellipsis if something was left out.
+// Clip shortens a text to at most n characters, the last of which is an ellipsis if something was left out. n must be
+// at least 1.
 func Clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
@@ -35,7 +37,7 @@ func Clip(text string, n int) string {
 	return string([]rune(text)[:n-1]) + "…"
 }
 
-// cell is a character as people see it, with its width in columns.
+// cell is a character as people see it, a grapheme cluster (UAX 29), with its width in columns.
 type cell struct {
 	text  string
 	width int
@@ -65,7 +67,8 @@ func widthOf(cells []cell) int {
 }
 
 // wrap divides cells into lines of at most width columns. It breaks after spaces and next to wide characters, which are Chinese or
-// Japanese and have no spaces; a longer word is broken anywhere. The space at a break is dropped, except in verbatim text.
+// Japanese and have no spaces; a longer word is broken anywhere. The space at a break is dropped, except in verbatim
+// text. There is always at least one line. It shares the memory of cells.
 func wrap(cells []cell, width int, isVerbatim bool) [][]cell {
 	var lines [][]cell
 	width = max(width, 2)
@@ -101,7 +104,8 @@ func wrap(cells []cell, width int, isVerbatim bool) [][]cell {
 	}
 }
 
-// fit shortens cells to width columns, with an ellipsis if something was left out.
+// fit shortens cells to width columns, with an ellipsis if something was left out. A wide character that would exceed
+// the width is left out as well.
 func fit(cells []cell, width int) []cell {
 	if widthOf(cells) <= width {
 		return cells

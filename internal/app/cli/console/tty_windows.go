@@ -32,7 +32,7 @@ func enterRaw(in, out *os.File) (restore func() error, err error) {
 // pollTime is how often the size is compared: a console reports changes only to programs that read its events.
 const pollTime = 250 * time.Millisecond
 
-// watchSize returns a channel that reports that the terminal was resized.
+// watchSize returns a channel that reports that the terminal was resized. stop waits until the goroutine has ended.
 func watchSize(out *os.File) (sizes <-chan os.Signal, stop func()) {
 	c, done := make(chan os.Signal, 1), make(chan struct{})
 	var running sync.WaitGroup

@@ -10,15 +10,24 @@ import (
 
 // viewer knows what of a conversation has been printed and what is still drawn below it.
 type viewer struct {
-	items   []item
-	printed map[string]string // by the key of an item: its printed source
+	items []item
+	// printed has, by the key of an item, the part of its source that is printed: all of it, or the beginning of a
+	// text that still grows.
+	printed map[string]string
 	// replacements are the keys of items whose printed text was replaced, until the new text is printed.
 	replacements map[string]bool
-	finished     map[string]bool // messages and turns that are printed completely
-	order        []string        // the keys in finished, in their order
-	docs         map[string]*markup.Document
-	last         itemKind // of the item that was printed last
-	notes        []line   // lines of the program itself, to be printed next
+	// finished has the messages and turns that are printed completely. They are skipped in later states.
+	finished map[string]bool
+	// order has the keys of finished, in the order in which they were printed. reset needs it to notice that messages
+	// were removed.
+	order []string
+	// docs has the parsed texts of the items that are drawn, so that only the growth of a text is parsed for each
+	// frame.
+	docs map[string]*markup.Document
+	// last is the kind of the item that was printed last. It decides whether an empty line follows.
+	last itemKind
+	// notes are lines of the program itself, which the next frame prints.
+	notes []line
 	// isAsked is true while a question is open. Then what is complete is printed, so that the answer is recorded below it.
 	isAsked bool
 }
@@ -27,7 +36,9 @@ func newViewer() viewer {
 	return viewer{printed: map[string]string{}, replacements: map[string]bool{}, finished: map[string]bool{}, docs: map[string]*markup.Document{}}
 }
 
-// update takes the current state of the conversation. Items that are printed already are dropped, and what was printed wrongly is noted.
+// update takes the current state of the conversation. Items that are printed already are dropped, and what was
+// printed wrongly is noted. It prints nothing: the lines come from advance, once per frame, however many states there
+// were in between.
 func (v *viewer) update(t *transcript.Transcript) {
 	v.items = v.items[:0]
 	for _, i := range itemsOf(t, v.finished) {
@@ -83,6 +94,10 @@ func (v *viewer) note(text string) { v.notes = append(v.notes, cellsOf(text, dim
 
 // advance returns the lines to print, and those to draw, of which there are at most room. It prints what can't change any more. What is
 // complete but might still be replaced is printed when it doesn't fit any more, since most replacements follow soon.
+// If room is 0 or negative, as on a terminal with few rows, nothing is drawn, and what is complete is printed. If the
+// lines that aren't complete don't fit either, only the last ones are drawn, behind an ellipsis.
+//
+// What it returns counts as printed, so the caller must write it.
 func (v *viewer) advance(width, room int) (printed, area []line) {
 	for _, n := range v.notes {
 		var lines []line
@@ -99,6 +114,7 @@ func (v *viewer) advance(width, room int) (printed, area []line) {
 	for v.isAsked && len(v.items) > 0 && (v.items[0].isComplete || v.items[0].kind == textItem) {
 		printed = append(printed, v.print(width, true)...)
 	}
+	room = max(room, 0)
 	for area = v.area(width); len(area) > room; area = v.area(width) {
 		lines := v.print(width, false)
 		if lines == nil {
@@ -109,14 +125,15 @@ func (v *viewer) advance(width, room int) (printed, area []line) {
 	if len(area) <= room {
 		return printed, area
 	}
-	if room <= 0 {
+	if room == 0 {
 		return printed, nil
 	}
 	area = append([]line{cellsOf("…", dim)}, area[len(area)-room+1:]...)
 	return printed, area
 }
 
-// print prints the first item, or the complete blocks of it unless isWhole is true. It returns nil if nothing is complete.
+// print prints the first item, or the complete blocks of it unless isWhole is true. It returns nil if nothing is
+// complete. An empty result that isn't nil means that the item had no lines, and that the next one is first now.
 func (v *viewer) print(width int, isWhole bool) []line {
 	i := v.items[0]
 	from := len(v.printed[i.key])
@@ -178,7 +195,8 @@ func (v *viewer) gap(last, kind itemKind, lines []line) []line {
 	return append([]line{{}}, lines...)
 }
 
-// draw returns the lines of an item, of its text from from to to. mayGrow is false if the text is printed as it is now.
+// draw returns the lines of an item, of its text from from to to. mayGrow is false if the text is printed as it is
+// now. Positions are bytes of the source.
 func (v *viewer) draw(i item, from, to, width int, mayGrow bool) []line {
 	var lines []line
 	if v.replacements[i.key] {
@@ -194,7 +212,8 @@ func (v *viewer) draw(i item, from, to, width int, mayGrow bool) []line {
 	return append(lines, markdown(doc, from, min(to, doc.Len()), width)...)
 }
 
-// document parses a text. While the text grows, open markers are closed, and characters whose meaning isn't clear yet are left out.
+// document parses the text of an item. While the text grows, open markers are closed, and characters whose meaning
+// isn't clear yet are left out. Only the blocks that have changed since the last call are parsed again.
 func (v *viewer) document(i item) *markup.Document {
 	source := i.source
 	if !i.isComplete {

@@ -19,6 +19,9 @@ var ErrNoTurn = errors.New("follow: turn no longer in the conversation")
 // batchSize is about how many bytes of events are read at once.
 const batchSize = 256 << 10
 
+// maxExact is how many events are read at once if they aren't merged.
+const maxExact = 512
+
 // Answer gets the operations of a turn's answer: first those that exist, then the others when they are committed.
 type Answer struct {
 	// Op gets an operation, also one that the client has received. The answer has everything up to it.
@@ -28,6 +31,9 @@ type Answer struct {
 	// Tick is called for each value of Ticks. Both may be nil.
 	Tick  func() error
 	Ticks <-chan time.Time
+	// IsExact passes each append as it was committed, and not merged with its neighbours. Clients that read an answer twice and compare the
+	// numbers need that, because the text of a merged append has the number of its end only.
+	IsExact bool
 }
 
 // Follow passes the operations of a turn. Those up to the number after are received already; it is -1 for a new client. Follow returns nil after
@@ -92,7 +98,7 @@ func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther b
 	if after < a.ResumeSeq() {
 		end = a.ResumeSeq() // so that nothing is merged across it
 	}
-	events, upto, ok := f.InOrder(after, end, batchSize)
+	events, upto, ok := r.inOrder(f, after, end)
 	isMerged := false
 	if !ok {
 		if events, upto, isMerged, err = r.readLog(ctx, f, after); err != nil {
@@ -107,6 +113,26 @@ func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther b
 		err = r.to.Flush()
 	}
 	return true, err
+}
+
+// inOrder reads a batch from the memory of a feed.
+func (r *answerReader) inOrder(f *gateway.Reader, after, end int64) (events []event.Event, upto int64, ok bool) {
+	if !r.to.IsExact {
+		return f.InOrder(after, end, batchSize)
+	}
+	// Nothing is merged in a batch of one event.
+	upto = after
+	for upto < end && len(events) < maxExact {
+		batch, next, ok := f.InOrder(upto, upto+1, batchSize)
+		if !ok {
+			return events, upto, upto > after
+		}
+		if next == upto {
+			break
+		}
+		events, upto = append(events, batch...), next
+	}
+	return events, upto, true
 }
 
 // readLog reads a batch from the journal: events as they were committed, or what a compacted log still has of the whole turn.

@@ -1,0 +1,205 @@
+// Conversations and their messages.
+
+package letta
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// conversation is a conversation of Letta.
+type conversation struct {
+	ID        string   `json:"id"`
+	Agent     string   `json:"agent_id"`
+	Summary   string   `json:"summary,omitempty"` // the title
+	Created   string   `json:"created_at"`
+	Updated   string   `json:"updated_at"`
+	InContext []string `json:"in_context_message_ids"`
+}
+
+// conversationOf returns a conversation. The messages in the context of the model are known to the agent only, so the list of them is empty; clients
+// load the messages by the other route.
+//
+// One without an agent has the default agent.
+func (s *surface) conversationOf(p gateway.Principal, c *journal.Summary) conversation {
+	return conversation{
+		ID: conversationPrefix + c.ID, Agent: agentPrefix + cmp.Or(c.Agent, s.defaultAgent(p)), Summary: c.Title,
+		Created: dateOf(c.Created), Updated: dateOf(c.Updated), InContext: []string{},
+	}
+}
+
+// defaultAgent returns the name of the default agent, or "".
+func (s *surface) defaultAgent(p gateway.Principal) string {
+	for _, a := range s.gw.Catalog().Agents(p) {
+		if a.Default {
+			return a.Name
+		}
+	}
+	return ""
+}
+
+// conversations answers GET /v1/conversations/ with the newest conversations, also only those of an agent.
+//
+// All of a user's conversations are read for each page, since a page begins after an id and not after a time. A user has hundreds of them.
+func (s *surface) conversations(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	pg, err := pageOf(r, "desc")
+	if err != nil {
+		return err
+	}
+	agent := withoutPrefix(r.URL.Query().Get("agent_id"), agentPrefix)
+	result := []conversation{}
+	var last *journal.Summary
+	for {
+		list, err := s.gw.List(r.Context(), p, last, maxPage)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			if c := s.conversationOf(p, &list[i]); agent == "" || c.Agent == agentPrefix+agent {
+				result = append(result, c)
+			}
+		}
+		if len(list) < maxPage {
+			break
+		}
+		last = &list[len(list)-1]
+	}
+	if pg.isAscending {
+		slices.Reverse(result)
+	}
+	return server.Respond(w, elements(result, pg, func(c *conversation) string { return c.ID }), nil)
+}
+
+// create answers POST /v1/conversations/.
+func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var body struct {
+		Summary string `json:"summary"`
+	}
+	if err := server.Decode(r, &body); err != nil {
+		return err
+	}
+	opt := gateway.CreateOptions{Title: body.Summary, Key: r.Header.Get("Idempotency-Key")}
+	if id := r.URL.Query().Get("agent_id"); id != "" {
+		a, err := s.find(p, id)
+		if err != nil {
+			return err
+		}
+		opt.Agent = a.Name
+	}
+	ctx, cancel := server.CommandContext(r.Context())
+	defer cancel()
+	c, _, err := s.gw.Create(ctx, p, opt)
+	if err != nil {
+		return err
+	}
+	return server.Respond(w, s.conversationOf(p, &c), nil)
+}
+
+// lookUp returns the conversation that a path names.
+func (s *surface) lookUp(r *http.Request, p gateway.Principal, action gateway.Action) (journal.Summary, error) {
+	return s.gw.Conversation(r.Context(), p, action, withoutPrefix(r.PathValue("conversation"), conversationPrefix))
+}
+
+// conversation answers GET /v1/conversations/{conversation}.
+func (s *surface) conversation(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	c, err := s.lookUp(r, p, gateway.ActionRead)
+	if err != nil {
+		return err
+	}
+	return server.Respond(w, s.conversationOf(p, &c), nil)
+}
+
+// update answers PATCH /v1/conversations/{conversation}, which changes the title.
+func (s *surface) update(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var body struct {
+		Summary *string `json:"summary"`
+	}
+	if err := server.Decode(r, &body); err != nil {
+		return err
+	}
+	c, err := s.lookUp(r, p, gateway.ActionRead)
+	if err != nil {
+		return err
+	}
+	if body.Summary != nil {
+		if _, err := server.Do(r.Context(), s.gw, p, c.ID, gateway.Command{Type: gateway.CommandUpdate, Title: body.Summary}); err != nil {
+			return err
+		}
+	}
+	return s.conversation(w, r, p)
+}
+
+// remove answers DELETE /v1/conversations/{conversation}.
+func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	c, err := s.lookUp(r, p, gateway.ActionRead)
+	if err != nil {
+		return err
+	}
+	_, err = server.Do(r.Context(), s.gw, p, c.ID, gateway.Command{Type: gateway.CommandDelete})
+	return server.Respond(w, struct{}{}, err)
+}
+
+// messages answers GET /v1/conversations/{conversation}/messages.
+func (s *surface) messages(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	c, err := s.lookUp(r, p, gateway.ActionRead)
+	if err != nil {
+		return err
+	}
+	return s.list(w, r, p, c.ID, "")
+}
+
+// agentMessages answers GET /v1/agents/{agent}/messages: those of the conversation that an agent has for clients that name none.
+func (s *surface) agentMessages(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	a, err := s.find(p, r.PathValue("agent"))
+	if err != nil {
+		return err
+	}
+	id, isFound, err := s.chats.Find(r.Context(), p, ownChat(a.Name))
+	if err != nil {
+		return err
+	}
+	if !isFound {
+		return server.Respond(w, []message{}, nil)
+	}
+	return s.list(w, r, p, id, "")
+}
+
+// ownChat is the chat of an agent for clients that name no conversation.
+func ownChat(agent string) string { return "letta:" + agent }
+
+// list responds with a page of messages, of one turn only if turn isn't empty.
+//
+// The whole conversation is read, because what is shown of a message depends on its turn, which may be in another page.
+func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Principal, id, turn string) error {
+	pg, err := pageOf(r, "desc")
+	if err != nil {
+		return err
+	}
+	messages, err := s.allMessages(r.Context(), p, id)
+	if err != nil {
+		return err
+	}
+	if turn != "" {
+		messages = slices.DeleteFunc(messages, func(m message) bool { return m.Run != runPrefix+turn })
+	}
+	if !pg.isAscending {
+		slices.Reverse(messages)
+	}
+	return server.Respond(w, elements(messages, pg, func(m *message) string { return m.ID }), nil)
+}
+
+// allMessages returns the messages of a conversation, the oldest first.
+func (s *surface) allMessages(ctx context.Context, p gateway.Principal, id string) (list []message, err error) {
+	err = s.gw.ViewTranscript(ctx, p, id, func(t *transcript.Transcript) bool {
+		list = messagesOf(t)
+		return !t.Earlier
+	})
+	return list, err
+}

@@ -1,0 +1,163 @@
+package letta
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/service/quota"
+)
+
+const toAgent = "/letta/v1/agents/agent-eliza/messages/stream"
+
+// begin makes a conversation of a subject and returns its path.
+func (h *harness) begin(subject string) string {
+	h.t.Helper()
+	var c conversation
+	if err := json.Unmarshal([]byte(h.ask(http.StatusOK, subject, http.MethodPost, "/letta/v1/conversations/?agent_id=agent-eliza", "{}")), &c); err != nil {
+		h.t.Fatal(err)
+	}
+	return "/letta/v1/conversations/" + c.ID
+}
+
+// Two users have two conversations with an agent, and neither sees or changes anything of the other.
+func TestConversationsAreTheirs(t *testing.T) {
+	h := newHarness(t, asking, quota.Limits{})
+	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, toAgent, body("m1", "of alice")); !strings.Contains(stream, typeApproval) {
+		t.Fatalf("alice gets %s", stream)
+	}
+	if list := h.ask(http.StatusOK, "bob", http.MethodGet, "/letta/v1/agents/agent-eliza/messages", ""); strings.TrimSpace(list) != "[]" {
+		t.Errorf("bob gets %s", list)
+	}
+	approval := `{"messages":[{"type":"approval","approvals":[{"type":"approval","tool_call_id":"ask","approve":true}]}]}`
+	h.ask(http.StatusBadRequest, "bob", http.MethodPost, toAgent, approval)
+	h.ask(http.StatusOK, "bob", http.MethodPost, toAgent, body("m1", "of bob"))
+	h.ask(http.StatusOK, "bob", http.MethodPost, "/letta/v1/agents/agent-eliza/messages/cancel", "{}")
+	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, toAgent, approval); !strings.Contains(stream, "the answer is approve") {
+		t.Errorf("alice gets %s", stream)
+	}
+	path := h.begin("alice")
+	h.ask(http.StatusNotFound, "bob", http.MethodGet, path, "")
+	h.ask(http.StatusNotFound, "bob", http.MethodPost, path+"/messages", body("m1", "hi"))
+}
+
+// Errors have the form of the API.
+func TestRefusals(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	path := h.begin("alice")
+	for _, test := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{http.MethodPost, path + "/messages", "{", 400, `{"detail":"`},
+		{http.MethodPost, path + "/messages", "{}", 400, `{"detail":"Exactly one message is needed."}`},
+		{http.MethodPost, path + "/messages", `{"messages":[{"role":"assistant","content":"x"}]}`, 400, `can't be sent.`},
+		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":7}]}`, 400, `a text or a list of parts`},
+		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":[{"type":"x"}]}]}`, 400, `type \"x\"`},
+		{http.MethodPost, path + "/stream", "{}", 404, `No run is active`},
+		{http.MethodGet, path + "/messages?limit=x", "", 400, `limit must be a positive number`},
+		{http.MethodPatch, "/letta/v1/agents/agent-eliza", `{"model":"leat/eliza","model_settings":{},"context_window_limit":1}`, 200, `"model":"leat/eliza"`},
+		{http.MethodPatch, "/letta/v1/agents/agent-eliza", `{"model":"leat/other"}`, 400, `model of an agent can't be changed`},
+		{http.MethodPatch, "/letta/v1/agents/agent-eliza", `{"system":"x"}`, 400, `system of an agent can't be changed`},
+		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}`, 400, `exactly one message`},
+		{http.MethodGet, "/letta/v1/agents/agent-nobody", "", 404, `There is no agent`},
+		{http.MethodGet, "/letta/v1/runs/run-none", "", 404, `{"detail":"Not found."}`},
+	} {
+		if text := h.ask(test.status, "alice", test.method, test.path, test.body); !strings.Contains(strings.ToLower(text), strings.ToLower(test.want)) {
+			t.Errorf("%s %s: %s, want %s", test.path, test.body, text, test.want)
+		}
+	}
+}
+
+// A text of several parts is the message, without what Letta Code tells its agents about itself.
+func TestContent(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	path := h.begin("alice")
+	sent := `{"messages":[{"role":"user","content":[{"type":"text","text":"<system-reminder>\nx\n</system-reminder>"},{"type":"text","text":"a"},{"type":"text","text":"b"}]}]}`
+	if got := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", sent); !strings.Contains(got, `re: a\nb"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+// The pages of a list have all elements once and end, in both orders and directions.
+func TestPages(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	path := h.begin("alice")
+	for _, text := range []string{"a", "b", "c"} {
+		h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body(text, text))
+	}
+	for _, order := range []string{"asc", "desc"} {
+		got, after := "", ""
+		for range 10 {
+			var list []struct {
+				ID      string `json:"id"`
+				Content string `json:"content"`
+			}
+			if err := json.Unmarshal([]byte(h.ask(http.StatusOK, "alice", http.MethodGet, path+"/messages?limit=2&order="+order+"&after="+after, "")), &list); err != nil {
+				t.Fatal(err)
+			}
+			if len(list) == 0 {
+				after = ""
+				break
+			}
+			for _, m := range list {
+				got += m.Content + " "
+			}
+			after = list[len(list)-1].ID
+		}
+		want := map[string]string{"asc": "a re: a b re: b c re: c ", "desc": "re: c c re: b b re: a a "}[order]
+		if got != want || after != "" {
+			t.Errorf("%s: %q, want %q", order, got, want)
+		}
+	}
+}
+
+// The same message again gets the same run, and adds nothing.
+func TestRepetition(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	path := h.begin("alice")
+	first := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi"))
+	if again := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi")); again != first {
+		t.Errorf("got\n%s\nwant\n%s", again, first)
+	}
+	if n := strings.Count(h.ask(http.StatusOK, "alice", http.MethodGet, path+"/messages", ""), `"message_type"`); n != 2 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// The end of the gateway doesn't look like the end of an answer: the connection breaks, and the client resumes.
+func TestShutdown(t *testing.T) {
+	h := newHarness(t, agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		if err := errors.Join(out.Text("first "), out.Flush()); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}), quota.Limits{})
+	res := h.send("alice", http.MethodPost, toAgent, body("m1", "hi"))
+	r := bufio.NewReader(res.Body)
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(line, "first") {
+			break
+		}
+	}
+	h.srv.Close()
+	rest, err := io.ReadAll(r)
+	if err == nil {
+		t.Errorf("the stream ends with %s", rest)
+	}
+	if strings.Contains(string(rest), typeStop) {
+		t.Errorf("the stream has an end: %s", rest)
+	}
+}
