@@ -125,6 +125,8 @@ type position struct {
 	// lost the response to its message knows nothing else.
 	Run  string `json:"run_id"`
 	Otid string `json:"otid"`
+	// Agent is that of the default conversation.
+	Agent string `json:"agent_id"`
 }
 
 // resume answers POST /v1/runs/{run}/stream with the frames of a run after one of them.
@@ -147,7 +149,7 @@ func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err := server.Decode(r, &at); err != nil {
 		return err
 	}
-	c, err := s.lookUp(r, p, gateway.ActionRead)
+	c, err := s.lookUpDirect(r, p, gateway.ActionRead, at.Agent)
 	if err != nil {
 		return err
 	}
