@@ -55,6 +55,10 @@ func (s *surface) conversations(w http.ResponseWriter, r *http.Request, p gatewa
 		return err
 	}
 	agent := withoutPrefix(r.URL.Query().Get("agent_id"), agentPrefix)
+	direct, err := s.directChats(r.Context(), p, agent)
+	if err != nil {
+		return err
+	}
 	result := []conversation{}
 	var last *journal.Summary
 	for {
@@ -63,7 +67,7 @@ func (s *surface) conversations(w http.ResponseWriter, r *http.Request, p gatewa
 			return err
 		}
 		for i := range list {
-			if c := s.conversationOf(p, &list[i]); agent == "" || c.Agent == agentPrefix+agent {
+			if c := s.conversationOf(p, &list[i]); (agent == "" || c.Agent == agentPrefix+agent) && !direct[list[i].ID] {
 				result = append(result, c)
 			}
 		}
@@ -76,6 +80,22 @@ func (s *surface) conversations(w http.ResponseWriter, r *http.Request, p gatewa
 		slices.Reverse(result)
 	}
 	return server.Respond(w, elements(result, pg, func(c *conversation) string { return c.ID }), nil)
+}
+
+// directChats returns the ids of the default conversations of an agent, or of all agents. As in Letta, they are not in the list: Letta Code adds that of its agent.
+func (s *surface) directChats(ctx context.Context, p gateway.Principal, agent string) (map[string]bool, error) {
+	ids := map[string]bool{}
+	for _, a := range s.gw.Catalog().Agents(p) {
+		if agent != "" && a.Name != agent {
+			continue
+		}
+		id, _, err := s.chats.Find(ctx, p, ownChat(a.Name))
+		if err != nil {
+			return nil, err
+		}
+		ids[id] = true
+	}
+	return ids, nil
 }
 
 // create answers POST /v1/conversations/.

@@ -185,6 +185,10 @@ func TestDefaultConversation(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
+	h.begin("alice")
+	if got := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/conversations/?agent_id=agent-eliza", ""); strings.Count(got, `"id"`) != 1 {
+		t.Errorf("the list is %s", got)
+	}
 	again := h.ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/default/stream", `{"agent_id":"agent-eliza","otid":"1"}`)
 	if !strings.Contains(again, stopApproval) {
 		t.Errorf("got %s", again)
@@ -211,6 +215,12 @@ func TestFailedRun(t *testing.T) {
 	run := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/runs/"+frames[0].Run, "")
 	if want := `"metadata":{"error":{"error_type":"llm_error","message":"The model is busy.","retryable":false}}`; !strings.Contains(run, want) {
 		t.Errorf("the run is %s", run)
+	}
+	for query, want := range map[string]int{"": 1, "&statuses=failed&statuses=running": 1, "&statuses=running": 0} {
+		list := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/runs/?conversation_id="+path[strings.LastIndex(path, "/")+1:]+query, "")
+		if strings.Count(list, `"id"`) != want {
+			t.Errorf("the runs of %q are %s", query, list)
+		}
 	}
 	for types, want := range map[string][]string{
 		"tool_return_message": {typeCall, typeReturn}, "user_message": {typeUser}, "tool_call_message": {typeCall}, "": {typeUser, typeCall, typeReturn},

@@ -89,19 +89,20 @@ func (s *surface) runMessages(w http.ResponseWriter, r *http.Request, p gateway.
 	return s.list(w, r, p, conversation, turn.ID)
 }
 
-// runs answers GET /v1/runs/ with the runs of a conversation. Without one it is empty: Leat has no list of all turns.
+// runs answers GET /v1/runs/ with the runs of a conversation, also only those in some states. Without one it is empty: Leat has no list of all turns.
 func (s *surface) runs(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	pg, err := pageOf(r, "desc")
 	if err != nil {
 		return err
 	}
-	list := []runState{}
+	list, statuses := []runState{}, r.URL.Query()["statuses"]
 	if id := withoutPrefix(r.URL.Query().Get("conversation_id"), conversationPrefix); id != "" {
 		err = s.gw.ViewTranscript(r.Context(), p, id, func(t *transcript.Transcript) bool {
 			list = list[:0]
 			for _, turn := range t.Turns {
-				if turn.Independent() {
-					list = append(list, stateOfRun(id, turn))
+				state := stateOfRun(id, turn)
+				if turn.Independent() && (len(statuses) == 0 || slices.Contains(statuses, state.Status)) {
+					list = append(list, state)
 				}
 			}
 			return !t.Earlier
