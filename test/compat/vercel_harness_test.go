@@ -22,6 +22,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
+	"github.com/leat-dev/leat/internal/server/langgraph"
 	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/responses"
@@ -216,6 +217,7 @@ func serveChats(t *testing.T) (url, control string) {
 	}
 	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond, AllowedOrigins: []string{"*"}})
 	agui.Register(srv, gw)
+	langgraph.Register(srv, gw)
 	letta.Register(srv, gw)
 	compat.Register(srv, gw)
 	responses.Register(srv, gw)

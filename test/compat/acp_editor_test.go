@@ -1,0 +1,35 @@
+package compat
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Editors with leat acp, by their own tests in the folder node.
+func TestACPEditor(t *testing.T) {
+	requireNode(t, "acp-0")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	url, control := serveChats(t)
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-timeout=300000", "acp.test.js")
+	cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+buildLeat(ctx, t), "LEAT_URL="+url, "LEAT_TOKEN="+secret, "LEAT_GATES="+control)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// buildLeat builds the program. binary.Leat would build in this module, which doesn't know the program's dependencies.
+func buildLeat(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "leat")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/leat")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build leat: %v\n%s", err, out)
+	}
+	return path
+}
