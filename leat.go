@@ -17,6 +17,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
+	"github.com/leat-dev/leat/internal/server/langgraph"
 	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/responses"
@@ -98,6 +99,7 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	eliza.Register(srv, gw, eliza.Options{})
 	compat.Register(srv, gw)
 	agui.Register(srv, gw)
+	langgraph.Register(srv, gw)
 	letta.Register(srv, gw)
 	responses.Register(srv, gw)
 	vercel.Register(srv, gw)
@@ -107,7 +109,7 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 
 // Handler returns the HTTP handler of the gateway: Leat's protocol, the API of Eliza's clients, the APIs of
 // OpenAI (with Responses and conversations) and Anthropic under /v1, that of the AI SDK under /api/chat,
-// AG-UI under /agui, Letta's under /letta, and the page.
+// AG-UI under /agui, LangGraph's under /langgraph, Letta's under /letta, and the page.
 func (g *Gateway) Handler() http.Handler { return g.server }
 
 // Serve answers requests on the listener until the context is done, and closes the listener.

@@ -123,6 +123,25 @@ var decided = map[string]decision{
 	"POST /agui/agent/{agent}/connect":       {sight: common, body: `{"threadId":"x","runId":"r","messages":[]}`}, // TestThreadsAreTheirs of server/agui checks whose are shown
 	"POST /agui/agent/{agent}/stop/{thread}": {sight: common},                                                     // TestThreadsAreTheirs of server/agui checks whose are stopped
 
+	// LangGraph. Each caller's threads are the caller's own conversations.
+	"GET /langgraph/ok":                               {sight: common},
+	"GET /langgraph/info":                             {sight: common},
+	"POST /langgraph/assistants/search":               {sight: common},
+	"POST /langgraph/assistants/count":                {sight: common},
+	"GET /langgraph/assistants/{agent}":               {sight: common},
+	"POST /langgraph/threads":                         {sight: common, body: `{"thread_id":"one thread for all","if_exists":"do_nothing"}`}, // TestThreadsAreTheirs of server/langgraph checks whose is created
+	"POST /langgraph/threads/search":                  {sight: scoped, body: `{"limit":1000}`},
+	"GET /langgraph/threads/{id}":                     {sight: own, alone: true},
+	"PATCH /langgraph/threads/{id}":                   {sight: own, alone: true},
+	"DELETE /langgraph/threads/{id}":                  {sight: own, alone: true},
+	"GET /langgraph/threads/{id}/state":               {sight: own, alone: true},
+	"POST /langgraph/threads/{id}/history":            {sight: own, alone: true},
+	"POST /langgraph/threads/{id}/commands":           {sight: own, alone: true, body: `{"id":1,"method":"state.get","params":{}}`},
+	"POST /langgraph/threads/{id}/stream/events":      {sight: own, alone: true, body: `{"channels":["values"]}`},
+	"GET /langgraph/threads/{id}/runs":                {sight: own, alone: true},
+	"GET /langgraph/threads/{id}/runs/{turn}":         {sight: own, alone: true},
+	"POST /langgraph/threads/{id}/runs/{turn}/cancel": {sight: own, alone: true},
+
 	// Letta. Messages to an agent are in the caller's own conversation with it.
 	"GET /letta/v1/health":                                 {sight: common},
 	"GET /letta/v1/models":                                 {sight: common},

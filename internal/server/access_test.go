@@ -39,6 +39,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/elizaws"
 	keepfiles "github.com/leat-dev/leat/internal/server/files"
+	"github.com/leat-dev/leat/internal/server/langgraph"
 	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/notices"
@@ -151,6 +152,7 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
 	agui.Register(srv, gw)
+	langgraph.Register(srv, gw)
 	letta.Register(srv, gw)
 	responses.Register(srv, gw)
 	openclaw.Register(srv, gw, t.TempDir())

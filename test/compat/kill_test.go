@@ -10,14 +10,16 @@ import (
 
 // The clients while the program is killed, by their own tests in the folder node.
 func TestKill(t *testing.T) {
-	requireNode(t, "ai-7")
-	requireNode(t, "ag-ui-1")
-	requireNode(t, "acp-0")
-	requireNode(t, "@letta-ai/letta-client")
+	for _, name := range []string{"acp-0", "ag-ui-1", "ai-7", "langgraph-1", "@letta-ai/letta-client", "openai-7"} {
+		requireNode(t, name)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	path := buildLeat(ctx, t)
-	for _, args := range [][]string{{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}, {"--test", "--test-timeout=300000", "acp-kill.test.js"}, {"--test", "--test-timeout=300000", "letta-kill.test.js"}, {"responses-kill.js"}} {
+	for _, args := range [][]string{
+		{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}, {"--test", "--test-timeout=300000", "acp-kill.test.js"},
+		{"--test", "--test-timeout=300000", "letta-kill.test.js"}, {"responses-kill.js"}, {"--test", "--test-timeout=300000", "langgraph-kill.test.js"},
+	} {
 		cmd := exec.CommandContext(ctx, "node", args...)
 		cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+path, "LEAT_FOLDER="+t.TempDir(), "LEAT_TOKEN="+secret)
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +22,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
+	"github.com/leat-dev/leat/internal/server/langgraph"
 	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/responses"
@@ -214,6 +217,7 @@ func serveChats(t *testing.T) (url, control string) {
 	}
 	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond, AllowedOrigins: []string{"*"}})
 	agui.Register(srv, gw)
+	langgraph.Register(srv, gw)
 	letta.Register(srv, gw)
 	compat.Register(srv, gw)
 	responses.Register(srv, gw)
@@ -233,4 +237,17 @@ func serveChats(t *testing.T) (url, control string) {
 		}
 	})
 	return ts.URL, gateServer.URL
+}
+
+// runClient runs a test of a client, a program in a folder, with a separate gateway.
+func runClient(t *testing.T, folder, name string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	url, control := serveChats(t)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "LEAT_URL="+url, "LEAT_TOKEN="+secret, "LEAT_GATES="+control)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

@@ -84,9 +84,10 @@ func (f *Files) check(data string, bad reporter) {
 
 // Outputs says for which clients of other protocols the gateway has routes.
 type Outputs struct {
-	AGUI     bool `yaml:"agui"`
-	Letta    bool `yaml:"letta"`
-	OpenClaw bool `yaml:"openclaw"`
+	AGUI      bool `yaml:"agui"`
+	LangGraph bool `yaml:"langgraph"`
+	Letta     bool `yaml:"letta"`
+	OpenClaw  bool `yaml:"openclaw"`
 	// OpenClawUI is the folder of the Control UI; empty for none.
 	OpenClawUI string `yaml:"openclaw_ui"`
 	Responses  bool   `yaml:"responses"`

@@ -25,6 +25,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	fileserver "github.com/leat-dev/leat/internal/server/files"
+	"github.com/leat-dev/leat/internal/server/langgraph"
 	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	noticeserver "github.com/leat-dev/leat/internal/server/notices"
@@ -298,6 +299,9 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	a.registerChannels(srv)
 	mountChats(srv, a.channels)
 	compat.Register(srv, a.gateway)
+	if a.cfg.Outputs.LangGraph {
+		langgraph.Register(srv, a.gateway)
+	}
 	if a.cfg.Outputs.AGUI {
 		agui.Register(srv, a.gateway)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -127,7 +128,7 @@ func interruptOf(a *answer.Answer, r *event.Request) interrupt {
 func callOf(a *answer.Answer, r *event.Request) (call string) {
 	for _, m := range slices.Backward(a.Messages()) {
 		for _, p := range m.Parts {
-			if p.Kind != event.KindTool || isComplete(p) {
+			if p.Kind != event.KindTool || chats.IsComplete(p) {
 				continue
 			}
 			if p.ID == r.Part || r.Part == "" && p.Name == r.Tool { // some agents name the tool only

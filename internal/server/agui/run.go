@@ -82,8 +82,6 @@ func (s *surface) prepare(r *http.Request, p gateway.Principal, name string, bod
 }
 
 // send adds the user's message, unless the conversation has it, and finds the turn that answers it.
-//
-// Each message gets a separate turn, even if the running one could take it: the client expects one answer for each run.
 func (s *surface) send(ctx context.Context, p gateway.Principal, agent string, m *message, to *target) error {
 	message, err := commandMessage(m)
 	if err != nil {
@@ -92,47 +90,12 @@ func (s *surface) send(ctx context.Context, p gateway.Principal, agent string, m
 	if to.conversation, err = s.chats.Open(ctx, p, to.in.Thread, agent); err != nil {
 		return err
 	}
-	original, err := s.chats.Message(ctx, p, to.conversation, message.ID)
+	turn, err := s.chats.Send(ctx, p, to.conversation, agent, message)
 	if err != nil {
 		return err
 	}
-	// The client doesn't say whether it repeats a request whose response was lost, or wants another answer. An answer that is still written is the
-	// former: a page has no reason to ask again for what is being answered. For a finished one both look the same, and the user sees the difference: the
-	// page has removed the answer from its own list before it ran.
-	if original != nil {
-		isUnfinished, err := s.isUnfinished(ctx, p, original.Turn)
-		if err != nil {
-			return err
-		}
-		if isUnfinished {
-			to.turns = []string{original.Turn} // the client has lost the response before it got anything
-			return nil
-		}
-		if err := s.chats.Truncate(ctx, p, to.conversation, original.Before); err != nil {
-			return err
-		}
-		if original.Text == message.Text {
-			message = original.CommandMessage // with its files as they are stored
-		}
-	}
-	ack, err := server.Do(ctx, s.gw, p, to.conversation, gateway.Command{Type: gateway.CommandSend, Agent: agent, Message: &message, Queue: true})
-	if err != nil {
-		return err
-	}
-	to.turns = []string{ack.Turn}
+	to.turns = []string{turn}
 	return nil
-}
-
-// isUnfinished reports whether a turn exists and has not ended.
-func (s *surface) isUnfinished(ctx context.Context, p gateway.Principal, turn string) (bool, error) {
-	if turn == "" {
-		return false, nil
-	}
-	_, t, err := s.gw.Turn(ctx, p, gateway.ActionRead, turn)
-	if errors.Is(err, gateway.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && t.Unfinished(), err
 }
 
 // proceed finds the unfinished turns of a thread, and passes on the answers to their questions if the request may have any.

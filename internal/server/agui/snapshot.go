@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -64,9 +65,9 @@ func (s *partState) noteSnapshot() {
 	case event.KindText, event.KindReasoning:
 		s.content, s.isBegun = p.Text(event.Text), s.isBegun || p.Len(event.Text) > 0
 	case event.KindTool:
-		s.isBegun, s.content, s.isComplete = true, arguments(p), hasAllInput(p)
-		if s.hasResult = isComplete(p); s.hasResult {
-			s.result = resultOf(p)
+		s.isBegun, s.content, s.isComplete = true, arguments(p), chats.HasAllInput(p)
+		if s.hasResult = chats.IsComplete(p); s.hasResult {
+			s.result = chats.ToolResult(p)
 		}
 	default:
 		a, ok := activityOf(p)
@@ -135,10 +136,10 @@ func appendMessage(list []message, m *transcript.Message, hasPart func(partKey) 
 			}
 		case event.KindTool:
 			call := toolCall{ID: k.id(), Type: "function"}
-			call.Function.Name, call.Function.Arguments = callName(p), arguments(p)
+			call.Function.Name, call.Function.Arguments = chats.ToolName(p), arguments(p)
 			list = append(list, message{ID: k.id(), Role: roleAssistant, ToolCalls: []toolCall{call}})
-			if isComplete(p) {
-				list = append(list, message{ID: resultID(k), Role: roleTool, CallID: k.id(), Content: jsonString(resultOf(p))})
+			if chats.IsComplete(p) {
+				list = append(list, message{ID: resultID(k), Role: roleTool, CallID: k.id(), Content: jsonString(chats.ToolResult(p))})
 			}
 		default:
 			if a, ok := activityOf(p); ok {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -170,7 +171,7 @@ func (w *writer) isTakenBack(state *partState) bool {
 		return !strings.HasPrefix(p.Text(event.Text), state.content)
 	case event.KindTool:
 		isOther := !strings.HasPrefix(arguments(p), state.content) || state.isComplete && arguments(p) != state.content
-		return isOther || state.hasResult && resultOf(p) != state.result
+		return isOther || state.hasResult && chats.ToolResult(p) != state.result
 	}
 	return false
 }

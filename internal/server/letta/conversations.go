@@ -107,13 +107,22 @@ func (s *surface) lookUp(r *http.Request, p gateway.Principal, action gateway.Ac
 	return s.gw.Conversation(r.Context(), p, action, withoutPrefix(r.PathValue("conversation"), conversationPrefix))
 }
 
-// conversation answers GET /v1/conversations/{conversation}.
+// conversation answers GET /v1/conversations/{conversation}. It has the id of the open requests in the context, where Letta Code looks for them when it starts.
 func (s *surface) conversation(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	c, err := s.lookUp(r, p, gateway.ActionRead)
 	if err != nil {
 		return err
 	}
-	return server.Respond(w, s.conversationOf(p, &c), nil)
+	result := s.conversationOf(p, &c)
+	err = s.gw.ViewTranscript(r.Context(), p, c.ID, func(t *transcript.Transcript) bool {
+		for _, turn := range t.Turns {
+			if turn.Unfinished() && turn.Independent() && len(turn.Requests) > 0 {
+				result.InContext = []string{requestsID(turn.ID)}
+			}
+		}
+		return true
+	})
+	return server.Respond(w, result, err)
 }
 
 // update answers PATCH /v1/conversations/{conversation}, which changes the title.
@@ -182,13 +191,16 @@ func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if err != nil {
 		return err
 	}
-	messages, err := s.allMessages(r.Context(), p, id)
+	messages, err := s.allMessages(r.Context(), p, id, isAsker(r, nil))
 	if err != nil {
 		return err
 	}
-	if turn != "" {
-		messages = slices.DeleteFunc(messages, func(m message) bool { return m.Run != runPrefix+turn })
-	}
+	types := r.URL.Query()["include_return_message_types"]
+	messages = slices.DeleteFunc(messages, func(m message) bool {
+		// Letta Code doesn't ask for the calls of tools, but shows them with their results, which it asks for.
+		isWanted := len(types) == 0 || slices.Contains(types, m.Type) || m.Type == typeCall && slices.Contains(types, typeReturn)
+		return !isWanted || turn != "" && m.Run != runPrefix+turn
+	})
 	if !pg.isAscending {
 		slices.Reverse(messages)
 	}
@@ -196,9 +208,9 @@ func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Princip
 }
 
 // allMessages returns the messages of a conversation, the oldest first.
-func (s *surface) allMessages(ctx context.Context, p gateway.Principal, id string) (list []message, err error) {
+func (s *surface) allMessages(ctx context.Context, p gateway.Principal, id string, isAsker bool) (list []message, err error) {
 	err = s.gw.ViewTranscript(ctx, p, id, func(t *transcript.Transcript) bool {
-		list = messagesOf(t)
+		list = messagesOf(t, isAsker)
 		return !t.Earlier
 	})
 	return list, err

@@ -24,6 +24,21 @@ type runState struct {
 	Background bool   `json:"background"`
 	Created    string `json:"created_at"`
 	Completed  string `json:"completed_at,omitempty"`
+	// Metadata is nil unless the run has failed.
+	Metadata *runMetadata `json:"metadata,omitempty"`
+}
+
+// runMetadata has the error of a run, which Letta Code shows its user.
+type runMetadata struct {
+	Error runError `json:"error"`
+}
+
+// runError is an error in the form of the run's list.
+type runError struct {
+	Type    string `json:"error_type"`
+	Message string `json:"message"`
+	// Retryable is always false. Letta Code would otherwise send the message again by itself, and the conversation would have it twice.
+	Retryable bool `json:"retryable"`
 }
 
 // stateOfRun returns a turn as a run.
@@ -46,6 +61,7 @@ func stateOfRun(conversation string, t *transcript.Turn) runState {
 		r.Status, r.Stop = "cancelled", stopCancelled
 	default:
 		r.Status, r.Stop = "failed", stopError
+		r.Metadata = &runMetadata{runError{Type: errorType(t), Message: failureText(t)}}
 	}
 	return r
 }
@@ -168,7 +184,9 @@ func (s *surface) continueRun(w http.ResponseWriter, r *http.Request, p gateway.
 		return err
 	}
 	defer leave()
-	return s.stream(w, r, p, target{conversation: conversation, turn: turn, after: at.After, hasPings: at.Pings == nil || *at.Pings})
+	return s.stream(w, r, p, target{
+		conversation: conversation, turn: turn, after: at.After, hasPings: at.Pings == nil || *at.Pings, isAsker: isAsker(r, nil),
+	})
 }
 
 // cancel answers POST /v1/conversations/{conversation}/cancel.

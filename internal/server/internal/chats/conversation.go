@@ -33,24 +33,31 @@ func (c Chats) Find(ctx context.Context, p gateway.Principal, chat string) (id s
 // Open returns the conversation of a chat, and creates it if the chat is new. A chat that was deleted isn't created again, because a page that
 // still shows it would bring it back without its messages.
 func (c Chats) Open(ctx context.Context, p gateway.Principal, chat, agent string) (string, error) {
+	id, _, err := c.Create(ctx, p, chat, gateway.CreateOptions{Agent: agent})
+	return id, err
+}
+
+// Create is Open for a conversation with more than an agent. It reports whether the chat is new. The id of the options is not used.
+func (c Chats) Create(ctx context.Context, p gateway.Principal, chat string, o gateway.CreateOptions) (id string, isNew bool, err error) {
 	id, isFound, err := c.Find(ctx, p, chat)
 	if isFound || err != nil {
-		return id, err
+		return id, false, err
 	}
-	if err := c.Gateway.Admits(agent); err != nil {
-		return "", err // refused, so don't create the conversation
+	if err := c.Gateway.Admits(o.Agent); err != nil {
+		return "", false, err // refused, so don't create the conversation
 	}
 	ctx, cancel := server.CommandContext(ctx)
 	defer cancel()
-	_, _, err = c.Gateway.Create(ctx, p, gateway.CreateOptions{ID: id, Agent: agent})
+	o.ID = id
+	_, isNew, err = c.Gateway.Create(ctx, p, o)
 	if !errors.Is(err, gateway.ErrExists) {
-		return id, err
+		return id, isNew, err
 	}
 	// Another request was faster, or the conversation was deleted.
 	if isFound, err := c.isOwn(ctx, p, id); isFound || err != nil {
-		return id, err
+		return id, false, err
 	}
-	return "", server.Errorf(http.StatusGone, gateway.ReasonDeleted, "this chat was deleted; start a new one")
+	return "", false, server.Errorf(http.StatusGone, gateway.ReasonDeleted, "this chat was deleted; start a new one")
 }
 
 // isOwn reports whether a conversation exists and belongs to the caller. Conversations of others don't count, even if they are shared:

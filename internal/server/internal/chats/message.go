@@ -4,10 +4,12 @@ package chats
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -41,6 +43,48 @@ func (c Chats) Message(ctx context.Context, p gateway.Principal, conversation, i
 		return !t.Earlier
 	})
 	return original, err
+}
+
+// Send adds a user's message, unless the conversation has it, and returns the turn that answers it.
+//
+// Each message gets a separate turn, even if the running one could take it: clients of this kind expect one answer for each message.
+func (c Chats) Send(ctx context.Context, p gateway.Principal, conversation, agent string, message gateway.CommandMessage) (turn string, err error) {
+	original, err := c.Message(ctx, p, conversation, message.ID)
+	if err != nil {
+		return "", err
+	}
+	// The client doesn't say whether it repeats a request whose response was lost, or wants another answer. An answer that is still written is the
+	// former: a page has no reason to ask again for what is being answered. For a finished one both look the same, and the user sees the difference: the
+	// page has removed the answer from its own list before it asked again.
+	if original != nil {
+		isUnfinished, err := c.isUnfinished(ctx, p, original.Turn)
+		if err != nil {
+			return "", err
+		}
+		if isUnfinished {
+			return original.Turn, nil // the client has lost the response before it got anything
+		}
+		if err := c.Truncate(ctx, p, conversation, original.Before); err != nil {
+			return "", err
+		}
+		if original.Text == message.Text {
+			message = original.CommandMessage // with its files as they are stored
+		}
+	}
+	ack, err := server.Do(ctx, c.Gateway, p, conversation, gateway.Command{Type: gateway.CommandSend, Agent: agent, Message: &message, Queue: true})
+	return ack.Turn, err
+}
+
+// isUnfinished reports whether a turn exists and has not ended.
+func (c Chats) isUnfinished(ctx context.Context, p gateway.Principal, turn string) (bool, error) {
+	if turn == "" {
+		return false, nil
+	}
+	_, t, err := c.Gateway.Turn(ctx, p, gateway.ActionRead, turn)
+	if errors.Is(err, gateway.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && t.Unfinished(), err
 }
 
 // copyOf returns a user's message as it was sent.

@@ -1,0 +1,172 @@
+// Runs: what is known of them, and how they are stopped.
+
+package langgraph
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// runInfo is a run as clients get it.
+type runInfo struct {
+	ID        string   `json:"run_id"`
+	Thread    string   `json:"thread_id"`
+	Assistant string   `json:"assistant_id"`
+	Status    string   `json:"status"`
+	Created   string   `json:"created_at"`
+	Updated   string   `json:"updated_at"`
+	Metadata  struct{} `json:"metadata"`
+	Kwargs    struct{} `json:"kwargs"`
+	Multitask string   `json:"multitask_strategy"`
+}
+
+// runID returns the id of a run: that of the turn, and for a run that continues it after an answer also the number of the operation.
+func runID(turn string, number int64) string {
+	if number == 0 {
+		return turn
+	}
+	return turn + "." + strconv.FormatInt(number, 10)
+}
+
+// parseRun returns the turn of a run and the number with which the run begins.
+func parseRun(id string) (turn string, number int64, ok bool) {
+	turn, text, isContinued := strings.Cut(id, ".")
+	if !isContinued {
+		return turn, 0, true
+	}
+	number, err := strconv.ParseInt(text, 10, 64)
+	return turn, number, err == nil && number > 0
+}
+
+// statusOf returns the status of a turn as that of its run. A run that was stopped, or waits for a person, is interrupted in LangGraph.
+func statusOf(turn *transcript.Turn) string {
+	switch turn.State {
+	case transcript.TurnQueued:
+		return "pending"
+	case transcript.TurnRunning:
+		return "running"
+	case transcript.TurnWaiting:
+		return statusInterrupted
+	}
+	switch turn.Outcome {
+	case event.Completed:
+		return "success"
+	case event.Cancelled:
+		return statusInterrupted
+	}
+	return statusError
+}
+
+// runOf returns a turn as a run.
+func runOf(id, thread string, turn *transcript.Turn) runInfo {
+	created := max(turn.QueuedAt, 0)
+	if created == 0 {
+		created = turn.StartedAt
+	}
+	return runInfo{
+		ID: id, Thread: thread, Assistant: turn.Agent, Status: statusOf(turn), Multitask: "enqueue",
+		Created: timeOf(created), Updated: timeOf(max(created, turn.StartedAt, turn.EndedAt)),
+	}
+}
+
+// findRun returns the turn of the run in a request's path.
+func (s *surface) findRun(r *http.Request, p gateway.Principal) (ref runRef, turn transcript.Turn, err error) {
+	conversation, err := s.open(r, p)
+	if err != nil {
+		return ref, turn, err
+	}
+	return s.lookUpRun(r, p, conversation, r.PathValue("turn"))
+}
+
+// lookUpRun returns the turn of a run.
+func (s *surface) lookUpRun(r *http.Request, p gateway.Principal, conversation, id string) (ref runRef, turn transcript.Turn, err error) {
+	missing := notFound("run not found")
+	name, number, ok := parseRun(id)
+	if !ok {
+		return ref, turn, missing
+	}
+	of, turn, err := s.gw.Turn(r.Context(), p, gateway.ActionRead, name)
+	switch {
+	case err != nil:
+		return ref, turn, err
+	case of != conversation:
+		return ref, turn, missing
+	}
+	return runRef{conversation, name, number}, turn, nil
+}
+
+func (s *surface) run(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	ref, turn, err := s.findRun(r, p)
+	if err != nil {
+		return err
+	}
+	return server.Respond(w, runOf(ref.id(), r.PathValue("id"), &turn), nil)
+}
+
+// runs lists the turns of a thread, the newest first.
+func (s *surface) runs(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	id, err := s.open(r, p)
+	if err != nil {
+		return err
+	}
+	limit, offset := defaultLimit, 0
+	for name, v := range map[string]*int{"limit": &limit, "offset": &offset} {
+		text := r.URL.Query().Get(name)
+		if text == "" {
+			continue
+		}
+		if *v, err = strconv.Atoi(text); err != nil || *v < 0 {
+			return server.Invalid("invalid %s %q; use a number", name, text)
+		}
+	}
+	list := []runInfo{}
+	err = s.gw.ViewTranscript(r.Context(), p, id, func(t *transcript.Transcript) bool {
+		list = list[:0]
+		for _, turn := range slices.Backward(t.Turns) {
+			status := r.URL.Query().Get("status")
+			if info := runOf(turn.ID, r.PathValue("id"), turn); turn.Independent() && (status == "" || status == info.Status) {
+				list = append(list, info)
+			}
+		}
+		return len(list) >= limit+offset || !t.Earlier
+	})
+	return server.Respond(w, pageOf(list, &limit, offset), err)
+}
+
+// cancelRun stops a turn. With the action rollback its messages are removed too. The turn has ended when the response comes, so there is nothing to
+// wait for.
+func (s *surface) cancelRun(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	ref, _, err := s.findRun(r, p)
+	if err != nil {
+		return err
+	}
+	action := r.URL.Query().Get("action")
+	if action != "" && action != "interrupt" && action != "rollback" {
+		return server.Invalid("unknown action %q; use interrupt or rollback", action)
+	}
+	if _, err := server.Do(r.Context(), s.gw, p, ref.conversation, gateway.Command{Type: gateway.CommandStop, Turn: ref.turn}); err != nil {
+		return err
+	}
+	if action == "rollback" {
+		before := ""
+		err := s.gw.ViewTranscript(r.Context(), p, ref.conversation, func(t *transcript.Transcript) bool {
+			before = messageBefore(t, ref.turn)
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		if err := s.chats.Truncate(r.Context(), p, ref.conversation, before); err != nil {
+			return err
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,51 @@
+// Clients of LangGraph while the gateway is killed and started again. ../kill_test.go runs it.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { generations, newThread, shortOf, textOf } from './langgraph-thread.js';
+import { ask, base, end, push, start } from './program.js';
+
+const threads = [];
+after(async () => {
+  await Promise.all(threads.map((t) => t.controller.dispose()));
+  await end('SIGTERM');
+});
+const open = (version, options) => {
+  const thread = newThread(version, { base, agent: 'slow', ...options });
+  threads.push(thread);
+  return thread;
+};
+
+await start();
+
+for (const version of Object.keys(generations)) {
+  test(`${version}: a turn whose agent continues after a kill`, async () => {
+    const { id, rest } = await push(['first ', 'zweites, größer ']);
+    const thread = open(version, { id });
+    await thread.until((s) => textOf(s.messages) === 'first zweites, größer ');
+    await end('SIGKILL');
+    await start();
+    await rest('third'); // the client comes back by itself
+    await thread.until((s) => !s.isLoading && textOf(s.messages) === 'first zweites, größer third');
+    await thread.settle();
+  });
+
+  test(`${version}: a turn whose agent can't continue`, async () => {
+    const thread = open(version);
+    const sent = thread.submit({ content: 'hello' });
+    await thread.until((s) => textOf(s.messages) === 'first');
+    await end('SIGKILL');
+    await start();
+    await sent;
+    await thread.until((s) => s.error && !s.isLoading);
+    assert.match(String(thread.state().error.message ?? thread.state().error), /interrupted|restarted/);
+    await thread.settle();
+    assert.deepEqual(shortOf(thread.state().messages), [['human', 'hello'], ['ai', 'first']]);
+  });
+}
+
+test('the switch of the output', async () => {
+  assert.equal((await ask('/langgraph/ok')).status, 200);
+  await end('SIGTERM');
+  await start({ LEAT_OUTPUTS_LANGGRAPH: 'false' });
+  assert.equal((await ask('/langgraph/ok')).status, 404);
+});
