@@ -1,5 +1,5 @@
 # What must hold before a change lands is .ci/run; here is what takes hours, and releases.
-.PHONY: full soak dist vad e2e-eliza e2e-letta e2e-openclaw e2e-openclaw-output
+.PHONY: full soak dist vad e2e-eliza e2e-letta e2e-letta-output e2e-openclaw e2e-openclaw-output
 
 # How long the soak takes.
 HOURS ?= 1
@@ -20,7 +20,10 @@ e2e-eliza: ## the client of Eliza's own dashboard, from npm, against the real pr
 	go test -tags e2e -count=1 -v -timeout 10m ./test/e2e/eliza
 
 e2e-letta: ## a real Letta App Server from npm, driven through the real program and in Chromium
-	go test -tags e2e -count=1 -v -timeout 20m ./test/e2e/letta
+	go test -tags e2e -count=1 -v -timeout 20m -skip '^TestOutput$$' ./test/e2e/letta
+
+e2e-letta-output: ## Letta Code from npm, with -p and in a terminal, with Leat as its server
+	go test -tags e2e -count=1 -v -timeout 20m -run '^TestOutput$$' ./test/e2e/letta
 
 e2e-openclaw: ## a real OpenClaw gateway from npm, driven through the real program and in Chromium; the first time takes some minutes
 	go test -tags e2e -count=1 -v -timeout 30m -skip '^TestOutput$$' ./test/e2e/openclaw

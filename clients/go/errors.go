@@ -16,6 +16,8 @@ var (
 	ErrStop = errors.New("leat: stop following")
 	// ErrToken wraps the error of a Client's TokenSource.
 	ErrToken = errors.New("leat: no token")
+	// ErrForeign reports a file that isn't stored at the gateway, but only referred to.
+	ErrForeign = errors.New("leat: the file is not at the gateway")
 	// ErrProtocol reports that the server isn't a Leat gateway, or speaks another version of the protocol.
 	ErrProtocol = errors.New("leat: not the protocol of this client")
 )

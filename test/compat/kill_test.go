@@ -11,26 +11,39 @@ import (
 
 // The clients while the program is killed, by their own tests in the folder node.
 func TestKill(t *testing.T) {
-	requireNode(t, "ai-7")
-	requireNode(t, "ag-ui-1")
-	requireNode(t, "langgraph-1")
-	requireNode(t, "@letta-ai/letta-client")
+	for _, name := range []string{"acp-0", "ag-ui-1", "ai-7", "@durable-streams/client", "langgraph-1", "@letta-ai/letta-client", "openai-7"} {
+		requireNode(t, name)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	// binary.Leat would build in this module, which doesn't know the program's dependencies.
-	path := filepath.Join(t.TempDir(), "leat")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/leat")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build leat: %v\n%s", err, out)
-	}
-	for _, args := range [][]string{{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}, {"--test", "--test-timeout=300000", "letta-kill.test.js"}, {"responses-kill.js"}, {"--test", "--test-timeout=300000", "langgraph-kill.test.js"}} {
+	path := buildLeat(ctx, t)
+	for _, args := range [][]string{
+		{"--test", "--test-timeout=300000", "vercel-kill.test.js"},
+		{"agui-kill.js"},
+		{"durable-kill.js"},
+		{"--test", "--test-timeout=300000", "acp-kill.test.js"},
+		{"--test", "--test-timeout=300000", "letta-kill.test.js"},
+		{"responses-kill.js"},
+		{"--test", "--test-timeout=300000", "langgraph-kill.test.js"},
+	} {
 		cmd := exec.CommandContext(ctx, "node", args...)
 		cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+path, "LEAT_FOLDER="+t.TempDir(), "LEAT_TOKEN="+secret)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}
+}
+
+// buildLeat builds the program. Package binary would build in this module, which doesn't know the program's dependencies.
+func buildLeat(ctx context.Context, t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "leat")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/leat")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build leat: %v\n%s", err, out)
+	}
+	return path
 }
 
 // requireNode skips the test if a package for Node is not installed.

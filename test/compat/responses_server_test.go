@@ -2,14 +2,12 @@ package compat
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/conversations"
@@ -17,23 +15,10 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 )
 
-// runResponses runs a program with the address of a gateway.
-func runResponses(t *testing.T, folder, name string, args ...string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	url, control := serveChats(t)
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = folder, append(os.Environ(), "LEAT_URL="+url, "LEAT_TOKEN="+secret, "LEAT_GATES="+control)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
 // The clients of the Responses API for Node, by their own tests in the folder node.
 func TestResponsesNode(t *testing.T) {
 	requireNode(t, "openai-6")
-	runResponses(t, "node", "node", "--test", "--test-timeout=300000", "responses.test.js")
+	runClient(t, "node", "node", "--test", "--test-timeout=300000", "responses.test.js")
 }
 
 // The client for Python, by its own test in the folder python. LEAT_COMPAT_PYTHON is the interpreter of an environment that has it.
@@ -43,7 +28,7 @@ func TestResponsesPython(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(out)) != "3.54.0" {
 		t.Skip("SKIPPED: the client for Python is not installed; run pip install -r test/compat/python/requirements.txt in a virtual environment, and set LEAT_COMPAT_PYTHON to its python")
 	}
-	runResponses(t, "python", python, "responses.py")
+	runClient(t, "python", python, "responses.py")
 }
 
 // text is an input.

@@ -3,8 +3,11 @@ package compat
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +19,11 @@ import (
 	"github.com/leat-dev/leat/dialect/all"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
+	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/langgraph"
 	"github.com/leat-dev/leat/internal/server/letta"
@@ -220,6 +225,7 @@ func serveChats(t *testing.T) (url, control string) {
 	compat.Register(srv, gw)
 	responses.Register(srv, gw)
 	vercel.Register(srv, gw)
+	durable.Register(srv, gw, durable.Options{Wait: time.Second, Store: streams.New(gw, j, slog.New(slog.DiscardHandler))})
 	native.Register(srv, gw)
 	eliza.Register(srv, gw, eliza.Options{})
 	ts, gateServer := httptest.NewServer(srv), httptest.NewServer(g)
@@ -235,4 +241,17 @@ func serveChats(t *testing.T) (url, control string) {
 		}
 	})
 	return ts.URL, gateServer.URL
+}
+
+// runClient runs a test of a client, a program in a folder, with a separate gateway.
+func runClient(t *testing.T, folder, name string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	url, control := serveChats(t)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "LEAT_URL="+url, "LEAT_TOKEN="+secret, "LEAT_GATES="+control)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

@@ -66,12 +66,18 @@ func (s *surface) begin(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if ref, err = s.start(r.Context(), p, conversation, agent, in); err != nil {
 		return ref, "", err
 	}
-	// Both are relative to the url that the client was given, which has the prefix. A client that comes back doesn't repeat its modes, and clients take
-	// everything after the id of the run for a part of it.
+	nameRun(w, thread, ref, in.StreamMode)
+	return ref, thread, nil
+}
+
+// nameRun sets the headers that name a run, and where its stream is joined again after a lost connection. Without the latter, clients don't come back.
+//
+// Both are relative to the url that the client was given, which has the prefix. A client that comes back doesn't repeat its modes, and clients take
+// everything after the id of the run for a part of it.
+func nameRun(w http.ResponseWriter, thread string, ref runRef, modes []string) {
 	location := "/threads/" + url.PathEscape(thread) + "/runs/" + ref.id()
 	w.Header().Set("Content-Location", location)
-	w.Header().Set("Location", location+"/stream?"+url.Values{"stream_mode": in.StreamMode}.Encode())
-	return ref, thread, nil
+	w.Header().Set("Location", location+"/stream?"+url.Values{"stream_mode": modes}.Encode())
 }
 
 // createRun answers POST /threads/{id}/runs and /runs: it begins a run and doesn't wait for it.
@@ -150,6 +156,7 @@ func (s *surface) joinStream(w http.ResponseWriter, r *http.Request, p gateway.P
 		return err
 	}
 	defer leave()
+	nameRun(w, r.PathValue("id"), ref, names)
 	return s.follow(w, r, p, newRunWriter(modes, ref, r.PathValue("id"), last, s.loader(r.Context(), p, ref)), r.URL.Query().Get("cancel_on_disconnect") == "1")
 }
 

@@ -35,7 +35,8 @@ const (
 // message is a message of Letta, or a frame of a run. Type determines which fields are used. Texts are deltas in a frame, and whole in a list.
 type message struct {
 	// ID is that of the part, and Otid the same without its prefix. Clients match what they have streamed with a list by either.
-	ID   string `json:"id,omitempty"`
+	ID string `json:"id,omitempty"`
+	// Date is needed: the client for Python takes a message without one for a message of another type.
 	Date string `json:"date,omitempty"`
 	Type string `json:"message_type"`
 	Otid string `json:"otid,omitempty"`
@@ -115,12 +116,12 @@ func appendFrame(b []byte, m *message) ([]byte, error) {
 	return append(b, "\n\n"...), nil
 }
 
-// dateOf returns a time in epoch milliseconds as Letta writes it, or "" for none.
+// dateOf returns a time in epoch milliseconds as Letta writes it, or "" for none. It has all three digits, so that dates are sorted as texts.
 func dateOf(millis int64) string {
 	if millis == 0 {
 		return ""
 	}
-	return time.UnixMilli(millis).UTC().Format(time.RFC3339Nano)
+	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // argumentsOf returns JSON arguments as a text, an empty object for none.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -79,36 +78,6 @@ func prefixed(s string) string {
 	return "\n" + s
 }
 
-// requestOf returns a request of a turn as a call that waits for the client.
-//
-// If the request is about a call that the agent has begun itself, it has that call's id and arguments, so that clients show one call and not two. A
-// question is a call of the tool ask_user with the question as its input.
-func requestOf(messages []*transcript.Message, r *event.Request) message {
-	m := message{ID: "message-" + r.ID, Type: typeApproval, Otid: r.ID}
-	c := &call{Name: cmp.Or(r.Tool, "ask_user"), Arguments: argumentsOf(r.Data), ID: r.ID}
-	for _, owner := range messages {
-		for _, p := range owner.Parts {
-			if p.Kind == event.KindTool && !isComplete(p) && (p.ID == r.Part || r.Part == "" && r.Kind == event.RequestApproval && p.Name == r.Tool) {
-				c.ID, c.Arguments = callID(owner.ID, p.ID), cmp.Or(p.Text(event.Input), "{}")
-				m.Step = "step-" + owner.ID
-			}
-		}
-	}
-	if r.Tool == "" || len(r.Data) == 0 && c.ID == r.ID {
-		if b, err := server.Marshal(question{r.Prompt, r.Options}); err == nil { // two texts can always be marshalled
-			c.Arguments = string(b)
-		}
-	}
-	m.Call, m.Calls = c, c
-	return m
-}
-
-// question is the input of a call that represents a question.
-type question struct {
-	Prompt  string   `json:"question"`
-	Options []string `json:"options,omitempty"`
-}
-
 // usageOf returns the usage of a turn. It is zero if the agent doesn't tell it: clients add the numbers up without a check.
 func usageOf(turn *transcript.Turn, run string) *usage {
 	u := &usage{Steps: 1, Runs: []string{run}}
@@ -139,39 +108,40 @@ func failureText(turn *transcript.Turn) string {
 }
 
 // messagesOf returns the messages of a transcript, the oldest first. Each message of Leat becomes one for each of its parts, with the ids that the
-// frames of the stream have.
-func messagesOf(t *transcript.Transcript) (list []message) {
+// frames of the stream have. The open requests are the last ones: a client that has just started shows them.
+//
+// The dates increase, by a millisecond if the parts have the same one, because Letta Code sorts by date and then by kind. It would show all tools of a
+// message before its texts.
+func messagesOf(t *transcript.Transcript, isAsker bool) (list []message) {
+	last := int64(0)
+	add := func(m message, turn *transcript.Turn, at int64) {
+		last = max(at, last+1)
+		m.Date = dateOf(last)
+		if turn != nil {
+			m.Run = runPrefix + turn.ID
+		}
+		list = append(list, m)
+	}
 	for _, m := range t.Messages {
 		turn := t.Turn(m.Turn)
 		if turn != nil && !turn.Independent() {
 			continue // a turn inside another one isn't part of the answer
 		}
 		for _, item := range itemsOf(m) {
-			item.Date = dateOf(m.At)
-			if turn != nil {
-				item.Run = runPrefix + turn.ID
-			}
-			list = append(list, item)
+			add(item, turn, m.At)
 		}
-		if turn != nil && turn.Unfinished() && isLastOf(t, m) {
-			for _, r := range turn.Requests {
-				item := requestOf(t.Messages, &r.Request)
-				item.Run, item.Calls = runPrefix+turn.ID, []*call{item.Call}
-				list = append(list, item)
-			}
+	}
+	for _, turn := range t.Turns {
+		if !turn.Unfinished() || !turn.Independent() {
+			continue
+		}
+		for _, r := range turn.Requests {
+			item := requestOf(t.Messages, turn.ID, &r.Request, isAsker)
+			item.Calls = []*call{item.Call}
+			add(item, turn, r.At)
 		}
 	}
 	return list
-}
-
-// isLastOf reports whether a message is the last one of its turn. The requests of the turn follow it in lists, as in the stream.
-func isLastOf(t *transcript.Transcript, m *transcript.Message) bool {
-	for _, other := range slices.Backward(t.Messages) {
-		if other.Turn == m.Turn {
-			return other == m
-		}
-	}
-	return false
 }
 
 // itemsOf returns the parts of a message as messages of Letta.

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/service/quota"
@@ -57,16 +60,17 @@ func TestRefusals(t *testing.T) {
 		want               string
 	}{
 		{http.MethodPost, path + "/messages", "{", 400, `{"detail":"`},
-		{http.MethodPost, path + "/messages", "{}", 400, `{"detail":"Exactly one message is needed."}`},
+		{http.MethodPost, path + "/messages", "{}", 400, `{"detail":"A message is needed."}`},
 		{http.MethodPost, path + "/messages", `{"messages":[{"role":"assistant","content":"x"}]}`, 400, `can't be sent.`},
 		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":7}]}`, 400, `a text or a list of parts`},
-		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":[{"type":"x"}]}]}`, 400, `type \"x\"`},
+		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":[{"type":"x"}]}]}`, 400, `a part of type \"x\" can't be sent here`},
 		{http.MethodPost, path + "/stream", "{}", 404, `No run is active`},
 		{http.MethodGet, path + "/messages?limit=x", "", 400, `limit must be a positive number`},
 		{http.MethodPatch, "/letta/v1/agents/agent-eliza", `{"model":"leat/eliza","model_settings":{},"context_window_limit":1}`, 200, `"model":"leat/eliza"`},
 		{http.MethodPatch, "/letta/v1/agents/agent-eliza", `{"model":"leat/other"}`, 400, `model of an agent can't be changed`},
 		{http.MethodPatch, "/letta/v1/agents/agent-eliza", `{"system":"x"}`, 400, `system of an agent can't be changed`},
-		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}`, 400, `exactly one message`},
+		{http.MethodPost, path + "/messages", `{"messages":[{"role":"user","content":"a"},{"type":"approval","approvals":[]}]}`, 400, `answers must be in the first message`},
+		{http.MethodPost, path + "/messages", `{"messages":[{"type":"approval","approvals":[{"type":"tool","tool_call_id":"x"}]}]}`, 400, `no tool call is currently awaiting approval`},
 		{http.MethodGet, "/letta/v1/agents/agent-nobody", "", 404, `There is no agent`},
 		{http.MethodGet, "/letta/v1/runs/run-none", "", 404, `{"detail":"Not found."}`},
 	} {
@@ -124,11 +128,118 @@ func TestRepetition(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	path := h.begin("alice")
 	first := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi"))
-	if again := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi")); again != first {
-		t.Errorf("got\n%s\nwant\n%s", again, first)
+	again := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi"))
+	if d := cmp.Diff(framesOf(t, first), framesOf(t, again)); d != "" {
+		t.Errorf("(-first +again)\n%s", d)
 	}
 	if n := strings.Count(h.ask(http.StatusOK, "alice", http.MethodGet, path+"/messages", ""), `"message_type"`); n != 2 {
 		t.Errorf("%d messages", n)
+	}
+}
+
+// After its user has stopped an answer, Letta Code sends the messages since then again. Others become one message.
+func TestSeveralMessages(t *testing.T) {
+	isRunning := make(chan struct{})
+	h := newHarness(t, agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+		if in.Message.Text != "slow" {
+			return out.Text("re: " + in.Message.Text)
+		}
+		close(isRunning)
+		<-ctx.Done()
+		return ctx.Err()
+	}), quota.Limits{})
+	path := h.begin("alice")
+	res := h.send("alice", http.MethodPost, path+"/messages", body("1", "slow"))
+	<-isRunning
+	h.ask(http.StatusOK, "alice", http.MethodPost, path+"/cancel", "{}")
+	if b, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(b), stopCancelled) {
+		t.Fatalf("%s, %v", b, err)
+	}
+	for _, test := range []struct{ sent, want string }{
+		{`{"role":"user","otid":"2","content":"slow"},{"role":"user","otid":"3","content":"hello"}`, "re: hello"},
+		{`{"role":"user","otid":"4","content":"slow"},{"role":"user","otid":"5","content":"hello"},{"role":"user","otid":"6","content":"bye"}`, "re: bye"},
+		{`{"role":"user","otid":"7","content":"bye"},{"role":"user","otid":"8","content":"again"}`, "re: bye\n\nagain"},
+	} {
+		stream := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", `{"messages":[`+test.sent+`]}`)
+		if got := textIn(framesOf(t, stream)); got != test.want {
+			t.Errorf("%s: %q, want %q", test.sent, got, test.want)
+		}
+	}
+}
+
+// The default conversation of an agent is the one for clients that name none.
+func TestDefaultConversation(t *testing.T) {
+	h := newHarness(t, asking, quota.Limits{})
+	h.ask(http.StatusNotFound, "alice", http.MethodGet, "/letta/v1/conversations/default?agent_id=agent-eliza", "")
+	h.ask(http.StatusNotFound, "alice", http.MethodPost, "/letta/v1/conversations/default/messages", body("1", "hi"))
+	direct := strings.TrimSuffix(body("1", "hi"), "}") + `,"agent_id":"agent-eliza"}`
+	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/default/messages", direct); !strings.Contains(stream, typeApproval) {
+		t.Errorf("got %s", stream)
+	}
+	for path, want := range map[string]string{
+		"/letta/v1/conversations/default/messages?agent_id=agent-eliza": typeApproval,
+		"/letta/v1/agents/agent-eliza/messages":                         typeApproval,
+		"/letta/v1/conversations/default?agent_id=agent-eliza":          `.requests"]`,
+	} {
+		if got := h.ask(http.StatusOK, "alice", http.MethodGet, path, ""); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	h.begin("alice")
+	if got := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/conversations/?agent_id=agent-eliza", ""); strings.Count(got, `"id"`) != 1 {
+		t.Errorf("the list is %s", got)
+	}
+	again := h.ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/default/stream", `{"agent_id":"agent-eliza","otid":"1"}`)
+	if !strings.Contains(again, stopApproval) {
+		t.Errorf("got %s", again)
+	}
+	if got := h.ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/agent-eliza/cancel", "{}"); !strings.Contains(got, stopCancelled) {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A run that failed says why, and Letta Code doesn't send the message again by itself. Lists of types have the calls with their results.
+func TestFailedRun(t *testing.T) {
+	h := newHarness(t, agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+		tool, err := out.Tool("clock", "c")
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(tool.Output("noon"), tool.Done()); err != nil {
+			return err
+		}
+		return &agent.Error{Code: "overloaded_error", Message: "The model is busy.", Retryable: true}
+	}), quota.Limits{})
+	path := h.begin("alice")
+	frames := framesOf(t, h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("1", "hi")))
+	run := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/runs/"+frames[0].Run, "")
+	if want := `"metadata":{"error":{"error_type":"llm_error","message":"The model is busy.","retryable":false}}`; !strings.Contains(run, want) {
+		t.Errorf("the run is %s", run)
+	}
+	for query, want := range map[string]int{"": 1, "&statuses=failed&statuses=running": 1, "&statuses=running": 0} {
+		list := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/runs/?conversation_id="+path[strings.LastIndex(path, "/")+1:]+query, "")
+		if strings.Count(list, `"id"`) != want {
+			t.Errorf("the runs of %q are %s", query, list)
+		}
+	}
+	for types, want := range map[string][]string{
+		"tool_return_message": {typeCall, typeReturn}, "user_message": {typeUser}, "tool_call_message": {typeCall}, "": {typeUser, typeCall, typeReturn},
+	} {
+		query := "/messages?order=asc"
+		if types != "" {
+			query += "&include_return_message_types=" + types
+		}
+		var list []frame
+		if err := json.Unmarshal([]byte(h.ask(http.StatusOK, "alice", http.MethodGet, path+query, "")), &list); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range list {
+			got = append(got, m.Type)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", types, got, want)
+		}
 	}
 }
 

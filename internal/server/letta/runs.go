@@ -24,6 +24,21 @@ type runState struct {
 	Background bool   `json:"background"`
 	Created    string `json:"created_at"`
 	Completed  string `json:"completed_at,omitempty"`
+	// Metadata is nil unless the run has failed.
+	Metadata *runMetadata `json:"metadata,omitempty"`
+}
+
+// runMetadata has the error of a run, which Letta Code shows its user.
+type runMetadata struct {
+	Error runError `json:"error"`
+}
+
+// runError is an error in the form of the run's list.
+type runError struct {
+	Type    string `json:"error_type"`
+	Message string `json:"message"`
+	// Retryable is always false. Letta Code would otherwise send the message again by itself, and the conversation would have it twice.
+	Retryable bool `json:"retryable"`
 }
 
 // stateOfRun returns a turn as a run.
@@ -46,6 +61,7 @@ func stateOfRun(conversation string, t *transcript.Turn) runState {
 		r.Status, r.Stop = "cancelled", stopCancelled
 	default:
 		r.Status, r.Stop = "failed", stopError
+		r.Metadata = &runMetadata{runError{Type: errorType(t), Message: failureText(t)}}
 	}
 	return r
 }
@@ -73,19 +89,20 @@ func (s *surface) runMessages(w http.ResponseWriter, r *http.Request, p gateway.
 	return s.list(w, r, p, conversation, turn.ID)
 }
 
-// runs answers GET /v1/runs/ with the runs of a conversation. Without one it is empty: Leat has no list of all turns.
+// runs answers GET /v1/runs/ with the runs of a conversation, also only those in some states. Without one it is empty: Leat has no list of all turns.
 func (s *surface) runs(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	pg, err := pageOf(r, "desc")
 	if err != nil {
 		return err
 	}
-	list := []runState{}
+	list, statuses := []runState{}, r.URL.Query()["statuses"]
 	if id := withoutPrefix(r.URL.Query().Get("conversation_id"), conversationPrefix); id != "" {
 		err = s.gw.ViewTranscript(r.Context(), p, id, func(t *transcript.Transcript) bool {
 			list = list[:0]
 			for _, turn := range t.Turns {
-				if turn.Independent() {
-					list = append(list, stateOfRun(id, turn))
+				state := stateOfRun(id, turn)
+				if turn.Independent() && (len(statuses) == 0 || slices.Contains(statuses, state.Status)) {
+					list = append(list, state)
 				}
 			}
 			return !t.Earlier
@@ -109,6 +126,8 @@ type position struct {
 	// lost the response to its message knows nothing else.
 	Run  string `json:"run_id"`
 	Otid string `json:"otid"`
+	// Agent is that of the default conversation.
+	Agent string `json:"agent_id"`
 }
 
 // resume answers POST /v1/runs/{run}/stream with the frames of a run after one of them.
@@ -131,7 +150,7 @@ func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err := server.Decode(r, &at); err != nil {
 		return err
 	}
-	c, err := s.lookUp(r, p, gateway.ActionRead)
+	c, err := s.lookUpDirect(r, p, gateway.ActionRead, at.Agent)
 	if err != nil {
 		return err
 	}
@@ -168,7 +187,9 @@ func (s *surface) continueRun(w http.ResponseWriter, r *http.Request, p gateway.
 		return err
 	}
 	defer leave()
-	return s.stream(w, r, p, target{conversation: conversation, turn: turn, after: at.After, hasPings: at.Pings == nil || *at.Pings})
+	return s.stream(w, r, p, target{
+		conversation: conversation, turn: turn, after: at.After, hasPings: at.Pings == nil || *at.Pings, isAsker: isAsker(r, nil),
+	})
 }
 
 // cancel answers POST /v1/conversations/{conversation}/cancel.

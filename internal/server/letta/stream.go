@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/leat-dev/leat/event"
@@ -34,19 +35,24 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 		return writeErr
 	}
-	frames := newWriter(runPrefix+to.turn, to.after)
-	if to.hasPings {
+	var frames *writer
+	tick := func() error {
+		if !to.hasPings {
+			return write([]byte(": keep-alive\n\n"))
+		}
 		frames.ping()
+		return write(frames.take())
 	}
-	err := write(frames.take())
-	if err == nil {
-		err = s.follow(r.Context(), p, &to, frames, write, func() error {
-			if !to.hasPings {
-				return write([]byte(": keep-alive\n\n"))
-			}
+	var err error
+	for isFurther := true; err == nil && isFurther; {
+		frames = newWriter(to.turn, to.after, to.isAsker)
+		if to.hasPings {
 			frames.ping()
-			return write(frames.take())
-		}, ticker.C)
+			err = write(frames.take())
+		}
+		if err == nil {
+			isFurther, err = s.follow(r.Context(), p, &to, frames, write, tick, ticker.C)
+		}
 	}
 	cause := context.Cause(r.Context())
 	switch {
@@ -78,79 +84,42 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return err
 }
 
-// follow passes the frames of a run to write, until the turn ends or waits.
-func (s *surface) follow(ctx context.Context, p gateway.Principal, to *target, frames *writer, write func([]byte) error, tick func() error, ticks <-chan time.Time) error {
+// follow passes the frames of a run to write, until the turn ends or waits. At the end of a turn that another one follows in the response, it sets the
+// target to that one and returns true.
+//
+// It pauses at a request that is open, and not after it. So the response to the answer continues exactly where this one ended, also if the agent continues while
+// it waits, or asks a second question at once.
+func (s *surface) follow(ctx context.Context, p gateway.Principal, to *target, frames *writer, write func([]byte) error, tick func() error, ticks <-chan time.Time) (isFurther bool, err error) {
 	var current *answer.Answer
-	err := follow.Answer{
-		Op: func(a *answer.Answer, op *answer.Op) error {
-			current = a
-			return frames.apply(a, op)
-		},
-		Flush: func() error {
-			if current == nil {
-				return nil
-			}
-			isOpen, err := s.isWaiting(ctx, p, current.Turn())
-			if err == nil && isOpen {
-				frames.pause(current.Turn())
-			}
-			err = errors.Join(err, frames.err, write(frames.take()))
-			if err == nil && isOpen {
-				return errPaused
-			}
-			return err
-		},
-		Tick: tick, Ticks: ticks,
-	}.Follow(ctx, s.gw, p, to.conversation, to.turn, resumeNumber(to.after))
-	if err != nil {
-		return err
-	}
-	frames.end(current.Turn())
-	return errors.Join(frames.err, write(frames.take()))
-}
-
-// isWaiting reports whether a turn waits for an answer that has not been given since it was read.
-func (s *surface) isWaiting(ctx context.Context, p gateway.Principal, turn *transcript.Turn) (bool, error) {
-	if turn == nil {
-		return false, nil
-	}
-	for _, r := range turn.Requests {
-		if isOpen, err := s.chats.IsOpen(ctx, p, turn.ID, r.ID); err != nil || isOpen {
-			return isOpen, err
-		}
-	}
-	return false, nil
-}
-
-// errFound ends a reading that has found what it looked for.
-var errFound = errors.New("letta: found")
-
-// lastRequest returns the seq_id of the last request of a turn. A response to its answer begins after it.
-func (s *surface) lastRequest(ctx context.Context, p gateway.Principal, conversation, turn string) (seqID int64, err error) {
-	c, err := s.gw.Conversation(ctx, p, gateway.ActionRead, conversation)
-	if err != nil {
-		return 0, err
-	}
-	var current *answer.Answer
+	send := func() error { return errors.Join(frames.err, write(frames.take())) }
 	err = follow.Answer{
 		Op: func(a *answer.Answer, op *answer.Op) error {
 			current = a
-			if op.Type == event.TurnWait {
-				seqID = (op.Number+1)*spread + spread - 1
+			if err := frames.apply(a, op); err != nil || op.Type != event.TurnWait {
+				return err
 			}
-			return nil
-		},
-		Flush: func() error {
-			if current != nil && current.Upto() >= c.Head {
-				return errFound
+			isOpen, err := s.chats.IsOpen(ctx, p, to.turn, op.Get().Request.ID)
+			if err != nil || !isOpen {
+				return err
 			}
-			return nil
+			frames.pause(a.Turn())
+			if err := send(); err != nil {
+				return err
+			}
+			return errPaused
 		},
-	}.Follow(ctx, s.gw, p, conversation, turn, -1)
-	if err != nil && !errors.Is(err, errFound) {
-		return 0, err
+		Flush: send,
+		Tick:  tick, Ticks: ticks,
+	}.Follow(ctx, s.gw, p, to.conversation, to.turn, resumeNumber(to.after))
+	if err != nil {
+		return false, err
 	}
-	return seqID, nil
+	if turn := current.Turn(); to.next != "" && (turn.Outcome == event.Completed || turn.Outcome == event.Cancelled) {
+		to.turn, to.after, to.next = to.next, 0, ""
+		return true, send()
+	}
+	frames.end(current.Turn())
+	return false, send()
 }
 
 // answerBody is the response to a message without a stream. Both ends are messages as in a stream, which is how clients read them.
@@ -165,25 +134,30 @@ type answerBody struct {
 //
 // It responds with all messages of a run, when the turn has ended or waits.
 func (s *surface) respond(w http.ResponseWriter, r *http.Request, p gateway.Principal, to target) error {
-	frames := newWriter(runPrefix+to.turn, to.after)
-	err := s.follow(r.Context(), p, &to, frames, func([]byte) error { return nil }, nil, nil)
-	if err != nil && !errors.Is(err, errPaused) {
+	var runs []string
+	var err error
+	for isFurther := true; err == nil && isFurther; {
+		runs = append(runs, runPrefix+to.turn)
+		isFurther, err = s.follow(r.Context(), p, &to, newWriter(to.turn, to.after, to.isAsker), func([]byte) error { return nil }, nil, nil)
+	}
+	isPaused := errors.Is(err, errPaused)
+	if err != nil && !isPaused {
 		return err
 	}
-	isPaused := err != nil
 	_, turn, err := s.gw.Turn(r.Context(), p, gateway.ActionRead, to.turn)
 	if err != nil {
 		return err
 	}
-	messages, err := s.allMessages(r.Context(), p, to.conversation)
+	messages, err := s.allMessages(r.Context(), p, to.conversation, to.isAsker)
 	if err != nil {
 		return err
 	}
-	body := answerBody{Messages: []message{}, Stop: message{Type: typeStop, Stop: stopOf(&turn, isPaused)}, Usage: message{Type: typeUsage, usage: usageOf(&turn, runPrefix+to.turn)}}
-	for i := range messages {
-		if messages[i].Run == runPrefix+to.turn {
-			body.Messages = append(body.Messages, messages[i])
-		}
+	body := answerBody{
+		Messages: slices.DeleteFunc(messages, func(m message) bool { return !slices.Contains(runs, m.Run) }),
+		Stop:     message{Type: typeStop, Stop: stopOf(&turn, isPaused)}, Usage: message{Type: typeUsage, usage: usageOf(&turn, runPrefix+to.turn)},
+	}
+	if body.Messages == nil {
+		body.Messages = []message{}
 	}
 	return server.Respond(w, body, nil)
 }

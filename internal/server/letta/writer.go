@@ -2,6 +2,8 @@ package letta
 
 import (
 	"cmp"
+	"strconv"
+	"time"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
@@ -16,7 +18,10 @@ const spread = 1 << 16
 // Frames are numbered by their operations. The frames of the operation at which a client was cut are made again, and those that it has are left out:
 // an operation that is merged with earlier ones has one frame, so its places don't depend on what was merged.
 type writer struct {
-	run string
+	turn string
+	run  string
+	// isAsker is whether the client gets requests as questions, see [askOf].
+	isAsker bool
 	// after is the seq_id of the last frame that the client has. It is 0 for a client that has none, because numbers begin above.
 	after int64
 
@@ -25,15 +30,24 @@ type writer struct {
 
 	appender answer.Appender
 	number   int64 // of the current operation
+	date     string
 	place    int64 // of its next frame
 	last     int64 // seq_id of the last frame
 	// hasReturn are the ids of the calls whose result is in a frame, of this response or an earlier one.
 	hasReturn map[string]bool
+	// requests are the calls of the requests so far, by the ids of the requests.
+	requests map[string]*call
+	// breaks counts the beginnings of parts and the requests so far, and begin is its value when a part began, by the otid of the part. See [writer.piece].
+	breaks int
+	begin  map[string]int
 }
 
 // newWriter returns the writer of a response that begins after a seq_id; 0 for one that begins the run.
-func newWriter(run string, after int64) *writer {
-	return &writer{run: run, after: after, last: after, hasReturn: map[string]bool{}}
+func newWriter(turn string, after int64, isAsker bool) *writer {
+	return &writer{
+		turn: turn, run: runPrefix + turn, isAsker: isAsker, after: after, last: after,
+		hasReturn: map[string]bool{}, requests: map[string]*call{}, begin: map[string]int{},
+	}
 }
 
 // resumeNumber returns the number of the operation that a client with a seq_id has received, perhaps not with all of its frames, or -1.
@@ -41,7 +55,7 @@ func resumeNumber(after int64) int64 { return after/spread - 1 }
 
 // add appends a frame of the current operation, unless the client has it.
 func (w *writer) add(m message) {
-	m.Run = w.run
+	m.Run, m.Date = w.run, w.date
 	m.SeqID = (w.number+1)*spread + w.place
 	w.place++
 	if m.SeqID <= w.after || w.err != nil {
@@ -54,7 +68,7 @@ func (w *writer) add(m message) {
 // ping appends a ping, which tells the client the run and the last seq_id.
 func (w *writer) ping() {
 	if w.err == nil {
-		w.buf, w.err = appendFrame(w.buf, &message{ID: "ping-" + w.run, Type: typePing, Run: w.run, SeqID: w.last})
+		w.buf, w.err = appendFrame(w.buf, &message{ID: "ping-" + w.run, Type: typePing, Date: dateOf(time.Now().UnixMilli()), Run: w.run, SeqID: w.last})
 	}
 }
 
@@ -67,12 +81,14 @@ func (w *writer) take() []byte {
 
 // apply takes an operation, which was the last one that was applied to a. It must get those too that the client has.
 func (w *writer) apply(a *answer.Answer, op *answer.Op) error {
-	w.number, w.place = op.Number, 0
+	w.number, w.place, w.date = op.Number, 0, dateOf(op.At)
 	for _, p := range w.appender.Next(a, op) {
-		w.piece(&p)
+		w.piece(a, &p)
 	}
 	switch op.Type {
 	case event.PartStart:
+		w.breaks++
+		w.begin[op.Message+"."+op.Part] = w.breaks
 		if p := partOf(a, op.Message, op.Part); p != nil && p.Kind == event.KindTool {
 			w.call(op, p, "")
 		}
@@ -81,7 +97,10 @@ func (w *writer) apply(a *answer.Answer, op *answer.Op) error {
 			w.call(op, p, op.Text)
 		}
 	case event.TurnWait:
+		w.breaks++
 		w.request(a, op.Get().Request)
+	case event.TurnResume:
+		w.requestReturn(op.Get().Answer)
 	case event.PartEnd, event.MessageEnd, event.TurnEnd:
 		w.toolReturns(a)
 	}
@@ -97,19 +116,23 @@ func base(kind, messageID, part string) message {
 }
 
 // piece appends a piece of text. The separator before a part is left out, because each part is a separate message.
-func (w *writer) piece(p *answer.Piece) {
+//
+// Text that continues after another part began, or after a request, is a new message: Letta Code doesn't change a message any more after the next one
+// began or a response has ended, and the text would not be visible. Its id has the number of beginnings in between, which a replay has too, whatever was merged.
+func (w *writer) piece(a *answer.Answer, p *answer.Piece) {
 	text := p.Text[p.Join:]
 	if text == "" {
 		return
 	}
-	if p.IsReasoning {
-		m := base(typeReasoning, p.Message, p.Part)
-		m.Source, m.Reasoning = "reasoner_model", text
-		w.add(m)
-		return
-	}
 	m := base(typeAssistant, p.Message, p.Part)
-	m.Content = text
+	if n := w.breaks - w.begin[m.Otid]; n > 0 && partOf(a, p.Message, p.Part).Kind != event.KindStatus { // a status comes as a whole
+		m.ID, m.Otid = m.ID+"."+strconv.Itoa(n), m.Otid+"."+strconv.Itoa(n)
+	}
+	if p.IsReasoning {
+		m.Type, m.Source, m.Reasoning = typeReasoning, "reasoner_model", text
+	} else {
+		m.Content = text
+	}
 	w.add(m)
 }
 
@@ -136,12 +159,24 @@ func (w *writer) toolReturns(a *answer.Answer) {
 	}
 }
 
-// request appends the request of a turn that waits.
+// request appends the request of a turn that waits. The client answers it as a call that needs an approval, or whose tool it runs itself.
 //
-// It is appended also if it was answered since: the numbers of later frames don't depend on it, but a client that reads a run from its beginning would
-// otherwise see an answer to nothing. The client answers it as a call that needs an approval, or whose tool it runs itself.
+// It is appended also if it was answered since, with the answer when that comes: a client that was cut may have shown it already.
 func (w *writer) request(a *answer.Answer, r *event.Request) {
-	w.add(requestOf(a.Messages(), r))
+	m := requestOf(a.Messages(), w.turn, r, w.isAsker)
+	w.requests[r.ID] = m.Call
+	w.add(m)
+}
+
+// requestReturn appends the answer to a request as the result of its call, because clients show a call without one as open. The call of a tool that the
+// agent runs itself gets the result of the tool instead.
+func (w *writer) requestReturn(answer *event.Answer) {
+	c := w.requests[answer.ID]
+	if c == nil || c.ID != requestCallID(w.turn, answer.ID) {
+		return
+	}
+	delete(w.requests, answer.ID)
+	w.add(requestReturnOf(w.turn, c, answer))
 }
 
 // pause ends the response of a turn that waits.

@@ -86,7 +86,7 @@ func (c *client) read(t *testing.T, stream []byte, limit int) (isCut bool) {
 // across the place where the client resumes.
 func write(t *testing.T, r *rand.Rand, events []event.Event, first, after int64) (stream []byte, turn *transcript.Turn) {
 	t.Helper()
-	w := newWriter("run-1", after)
+	w := newWriter(answertest.Turn, after, false)
 	a := answer.New(answertest.Turn, first, resumeNumber(after))
 	for a.Upto() < int64(len(events)) && !a.HasEnded() {
 		end := min(int64(len(events)), a.Upto()+1+r.Int64N(8))
@@ -187,5 +187,48 @@ func TestWriter(t *testing.T) {
 	t.Logf("%d cuts, %d failures, %d whole answers", cuts, failures, whole)
 	if cuts == 0 || failures == 0 || whole == 0 {
 		t.Error("no log reached the interesting states")
+	}
+}
+
+// Text that continues after a tool or a request is a new message, because Letta Code has finished the one before. A status that is sent late is not.
+func TestContinuedText(t *testing.T) {
+	part := func(kind event.Type, id, text string, body *event.Body) event.Event {
+		return event.Event{Type: kind, Message: "m", Part: id, Text: text, Body: body}
+	}
+	events := []event.Event{
+		{Type: event.TurnStart},
+		{Type: event.MessageStart, Message: "m", Body: &event.Body{Role: event.Assistant}},
+		part(event.PartStart, "t", "", &event.Body{Kind: event.KindText}),
+		part(event.PartAppend, "t", "before", nil),
+		part(event.PartStart, "s", "", &event.Body{Kind: event.KindStatus}),
+		part(event.PartStart, "c", "", &event.Body{Kind: event.KindTool, Name: "clock", Call: "c"}),
+		part(event.PartAppend, "t", "after", nil),
+		part(event.PartAppend, "t", " it", nil),
+		{Type: event.TurnWait, Body: &event.Body{Request: &event.Request{ID: "r", Kind: event.RequestInput}}},
+		{Type: event.TurnResume, Body: &event.Body{Answer: &event.Answer{ID: "r", Text: "yes"}}},
+		part(event.PartAppend, "t", "end", nil),
+		part(event.PartReplace, "s", "status", nil),
+		part(event.PartEnd, "s", "", nil),
+		{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}},
+	}
+	length := int64(0) // of t
+	for i := range events {
+		e := &events[i]
+		e.Seq, e.Turn = int64(i+1), answertest.Turn
+		if e.Type == event.PartAppend {
+			e.Offset, length = length, length+int64(len(e.Text))
+		}
+	}
+	w, a := newWriter(answertest.Turn, 0, true), answer.New(answertest.Turn, 1, -1)
+	if err := a.Apply(events, int64(len(events)), false, func(op *answer.Op) error { return w.apply(a, op) }); err != nil {
+		t.Fatal(err)
+	}
+	c := newClient()
+	c.read(t, w.take(), 1<<30)
+	delete(c.texts, requestCallID(answertest.Turn, "r"))
+	want := map[string]string{"m.t": "before", "m.t.2": "after it", "m.t.3": "end", "m.s": "status"}
+	delete(c.texts, callID("m", "c"))
+	if d := cmp.Diff(want, c.texts); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
 	}
 }

@@ -1,7 +1,7 @@
 // Clients of LangGraph while the gateway is killed and started again. ../kill_test.go runs it.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { generations, newThread, shortOf, textOf } from './langgraph-thread.js';
+import { generations, newClient, newThread, shortOf, textOf } from './langgraph-thread.js';
 import { ask, base, end, push, start } from './program.js';
 
 const threads = [];
@@ -42,6 +42,28 @@ for (const version of Object.keys(generations)) {
     assert.deepEqual(shortOf(thread.state().messages), [['human', 'hello'], ['ai', 'first']]);
   });
 }
+
+test('a run whose agent continues after a kill', async () => {
+  const { id, rest } = await push(['first ', 'zweites, größer ']);
+  const client = newClient('1.15.0', { base });
+  const [{ run_id: run }] = await client.runs.list(id);
+  let text = '';
+  let isKilled = false;
+  const events = [];
+  // The client reconnects by itself, with the last id that it has.
+  for await (const { event, data } of client.runs.joinStream(id, run, { streamMode: ['messages-tuple', 'values'] })) {
+    events.push(event);
+    if (event === 'messages') text += data[0].content;
+    if (text === 'first zweites, größer ' && !isKilled) {
+      isKilled = true;
+      await end('SIGKILL');
+      await start();
+      await rest('third');
+    }
+  }
+  assert.equal(text, 'first zweites, größer third');
+  assert.equal(events.at(-1), 'end');
+});
 
 test('the switch of the output', async () => {
   assert.equal((await ask('/langgraph/ok')).status, 200);

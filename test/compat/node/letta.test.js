@@ -131,9 +131,10 @@ test('approval', async () => {
     await assert.rejects(ask('hello?'), (e) => e.status === 409 && /PENDING_APPROVAL/.test(e.message));
     await run.read(send([{ type: 'approval', approvals: [{ type: 'approval', tool_call_id: run.approvals[0].tool_call_id, approve }] }]));
     assert.equal(run.stop, 'end_turn');
-    assert.equal(run.text, `I need to look. ${approve ? 'There is one file.' : "Then I can't tell."}`);
+    const text = `I need to look. ${approve ? 'There is one file.' : "Then I can't tell."}`;
+    assert.equal([...run.texts.values()].join(''), text); // what follows the answer is a new message
     assert.deepEqual(run.returns.get(run.approvals[0].tool_call_id), approve ? ['success', 'file'] : ['error', 'The tool was not allowed to run.']);
-    assert.deepEqual((await list(conversation)).filter((m) => m.message_type === 'assistant_message').map((m) => m.content), [run.text]);
+    assert.deepEqual((await list(conversation)).filter((m) => m.message_type === 'assistant_message').map((m) => m.content), [text]);
   }
 });
 
@@ -142,7 +143,7 @@ test('a tool of the client', async () => {
   const run = await new Run().read(ask('hello'));
   assert.deepEqual(run.approvals.map((c) => [c.name, c.arguments]), [['getLocation', '{"precise":true}']]);
   await run.read(send([{ type: 'approval', approvals: [{ type: 'tool', tool_call_id: run.approvals[0].tool_call_id, tool_return: 'Graz', status: 'success' }] }]));
-  assert.equal(run.text, 'Where are you? You are at Graz.');
+  assert.equal([...run.texts.values()].join(''), 'Where are you? You are at Graz.');
 });
 
 test('long, resume in the middle, and two clients at once', async () => {
