@@ -76,7 +76,7 @@ func (s *surface) wait(w http.ResponseWriter, r *http.Request, p gateway.Princip
 		outcome.Error = &failure{e.Reason, chats.Sentence(e.Message)}
 	}
 	outcome.Messages = emptyList(outcome.Messages)
-	return errors.Join(err, st.write(jsonOf(outcome)))
+	return errors.Join(err, st.write(append(jsonOf(outcome), '\n')))
 }
 
 // runSelection is the body of a request that stops several runs.

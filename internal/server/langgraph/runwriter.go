@@ -271,21 +271,21 @@ func (w *runWriter) sync(a *answer.Answer, k partKey) {
 	if p == nil {
 		return
 	}
-	sent := w.part(k)
+	part := w.part(k)
 	g, index := groupWith(a, k)
 	id := g.id
-	if sent.skipped > 0 {
+	if part.skipped > 0 {
 		// What follows an answer is a message of its own until the state at the end of the run. The client would append to the message that it has, or
 		// to none after a reload.
 		id += "~" + strconv.FormatInt(w.ref.number, 10)
 	}
 	switch p.Kind {
 	case event.KindText, event.KindReasoning:
-		w.syncText(g, sent, p, id, index)
+		w.syncText(g, part, p, id, index)
 	case event.KindTool:
-		w.syncTool(k, sent, p, g.id, index)
+		w.syncTool(k, part, p, g.id, index)
 	default:
-		w.syncWhole(g, sent, p, id)
+		w.syncWhole(g, part, p, id)
 	}
 	switch {
 	case !w.modes["messages"]:
@@ -316,18 +316,18 @@ func groupWith(a *answer.Answer, k partKey) (group, int) {
 //
 // A text that was taken back is removed and sent as a whole if it is the client's last message. Otherwise the client would put it into the place of
 // another one, so it gets the text with the state at the end of the run.
-func (w *runWriter) syncText(g group, sent *sentPart, p *transcript.Part, id string, index int) {
+func (w *runWriter) syncText(g group, part *sentPart, p *transcript.Part, id string, index int) {
 	text := p.Text(event.Text)
-	suffix, isAppended := strings.CutPrefix(text, sent.text)
-	if !isAppended && !sent.isStale {
-		isLast := len(w.order) > 0 && w.order[len(w.order)-1] == id && sent.skipped == 0 && len(g.parts) == 1
+	suffix, isAppended := strings.CutPrefix(text, part.text)
+	if !isAppended && !part.isStale {
+		isLast := len(w.order) > 0 && w.order[len(w.order)-1] == id && part.skipped == 0 && len(g.parts) == 1
 		if suffix = text; isLast {
 			w.piece(chunk{Type: "remove", ID: id, Content: ""})
 		}
-		sent.isStale = !isLast
+		part.isStale = !isLast
 	}
-	sent.text = text
-	if sent.isStale || suffix == "" {
+	part.text = text
+	if part.isStale || suffix == "" {
 		return
 	}
 	c := chunk{Type: "AIMessageChunk", ID: id, Content: suffix}
@@ -341,49 +341,49 @@ func (w *runWriter) syncText(g group, sent *sentPart, p *transcript.Part, id str
 }
 
 // syncTool sends the end of a call's arguments, and its result as a message.
-func (w *runWriter) syncTool(k partKey, sent *sentPart, p *transcript.Part, id string, index int) {
+func (w *runWriter) syncTool(k partKey, part *sentPart, p *transcript.Part, id string, index int) {
 	call := callID(k.message, p)
 	input := p.Text(event.Input)
 	if chats.HasAllInput(p) && input == "" {
 		input = "{}"
 	}
-	suffix, isAppended := strings.CutPrefix(input, sent.text)
-	if isAppended && (suffix != "" || !sent.isBegun) && !sent.isStale {
+	suffix, isAppended := strings.CutPrefix(input, part.text)
+	if isAppended && (suffix != "" || !part.isBegun) && !part.isStale {
 		t := toolChunk{Args: suffix, Index: index, Type: "tool_call_chunk"}
-		if !sent.isBegun {
+		if !part.isBegun {
 			t.ID, t.Name = call, chats.ToolName(p)
 		}
 		w.piece(chunk{Type: "AIMessageChunk", ID: id, Content: "", ToolCalls: []toolChunk{t}})
 	}
-	sent.isBegun, sent.isStale, sent.text = true, sent.isStale || !isAppended, input
-	if chats.IsComplete(p) && !sent.hasResult {
-		sent.hasResult = true
+	part.isBegun, part.isStale, part.text = true, part.isStale || !isAppended, input
+	if chats.IsComplete(p) && !part.hasResult {
+		part.hasResult = true
 		m := resultMessage(k.message, p)
 		w.piece(chunk{Type: m.Type, ID: m.ID, Content: m.Content, ToolCallID: m.ToolCallID, Name: m.Name, Status: m.Status})
 	}
 }
 
 // syncWhole sends a status, a file or data as a whole message.
-func (w *runWriter) syncWhole(g group, sent *sentPart, p *transcript.Part, id string) {
+func (w *runWriter) syncWhole(g group, part *sentPart, p *transcript.Part, id string) {
 	if g.isEmpty() {
 		return
 	}
 	m := g.message()
 	content := string(m.Content)
-	hasEnded := p.Kind == event.KindStatus && p.Final && !sent.isEnded
-	if (p.Kind == event.KindData || p.Kind == event.KindStatus) && (hasEnded || sent.text != content) {
+	hasEnded := p.Kind == event.KindStatus && p.Final && !part.isEnded
+	if (p.Kind == event.KindData || p.Kind == event.KindStatus) && (hasEnded || part.text != content) {
 		w.emit("custom", "custom", customOf(p))
 	}
-	sent.isEnded = p.Final
-	if sent.text == content {
+	part.isEnded = p.Final
+	if part.text == content {
 		return
 	}
 	isLast := len(w.order) > 0 && w.order[len(w.order)-1] == id
-	if sent.isBegun && isLast {
+	if part.isBegun && isLast {
 		w.piece(chunk{Type: "remove", ID: id, Content: ""})
 	}
-	if !sent.isBegun || isLast {
+	if !part.isBegun || isLast {
 		w.piece(chunk{Type: typeAI, ID: id, Content: m.Content, Kwargs: m.Kwargs})
 	}
-	sent.isBegun, sent.text = true, content
+	part.isBegun, part.text = true, content
 }
