@@ -70,7 +70,7 @@ func (s *surface) begin(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	return ref, thread, nil
 }
 
-// nameRun sets the headers that name a run, and where its stream is joined again after a lost connection. Without the latter, clients don't come back.
+// nameRun sets the headers that name a run and the path of its stream. Without the latter, clients don't join it again after a lost connection.
 //
 // Both are relative to the url that the client was given, which has the prefix. A client that comes back doesn't repeat its modes, and clients take
 // everything after the id of the run for a part of it.

@@ -86,7 +86,7 @@ type runSelection struct {
 	Status string   `json:"status"`
 }
 
-// cancelRuns answers POST /runs/cancel: it stops runs of a thread. Without ids, it stops all that are unfinished.
+// cancelRuns answers POST /runs/cancel: it stops runs of a thread. Without ids, it stops every unfinished run.
 func (s *surface) cancelRuns(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var in runSelection
 	if err := server.Decode(r, &in); err != nil {

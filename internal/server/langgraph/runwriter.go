@@ -275,7 +275,7 @@ func (w *runWriter) sync(a *answer.Answer, k partKey) {
 	g, index := groupWith(a, k)
 	id := g.id
 	if part.skipped > 0 {
-		// What follows an answer is a message of its own until the state at the end of the run. The client would append to the message that it has, or
+		// What follows an answer is a separate message until the state at the end of the run. The client would append to the message that it has, or
 		// to none after a reload.
 		id += "~" + strconv.FormatInt(w.ref.number, 10)
 	}
