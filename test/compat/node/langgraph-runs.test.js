@@ -174,7 +174,9 @@ for (const [version, Client] of Object.entries(clients)) {
         },
         cancel: (reason) => reader.cancel(reason),
       });
-      return new Response(body, { status: response.status, headers: response.headers });
+      const headers = new Headers(response.headers);
+      headers.delete('location'); // the client doesn't come back by itself without it
+      return new Response(body, { status: response.status, headers });
     };
     const text = new Map();
     let lastEventId = '-1';
