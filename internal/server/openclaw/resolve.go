@@ -19,7 +19,7 @@ type resolveParams struct {
 	// SlugHint is the title in an address. It decides if several ids begin in the same way: those of one minute do.
 	SlugHint string `json:"slugHint"`
 	Label    string `json:"label"`
-	AgentID   string `json:"agentId"`
+	AgentID  string `json:"agentId"`
 	// AllowMissing makes an unknown session no error.
 	AllowMissing bool `json:"allowMissing"`
 }
