@@ -255,3 +255,13 @@ func runClient(t *testing.T, folder, name string, args ...string) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// runPython runs a program of the folder python. LEAT_COMPAT_PYTHON is the interpreter of an environment with its requirements.
+func runPython(t *testing.T, program string) {
+	t.Helper()
+	python := os.Getenv("LEAT_COMPAT_PYTHON")
+	if python == "" {
+		t.Skip("SKIPPED: LEAT_COMPAT_PYTHON is not set; run pip install -r test/compat/python/requirements.txt in a virtual environment, and set it to the environment's python")
+	}
+	runClient(t, "python", python, program)
+}
