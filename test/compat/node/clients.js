@@ -72,6 +72,8 @@ const readings = {
     const read = (node) => {
       if (node.nodeType === Node.TEXT_NODE) return node.data;
       if (node.nodeType !== Node.ELEMENT_NODE || ['SCRIPT', 'STYLE'].includes(node.tagName)) return '';
+      const { width, height } = node.getBoundingClientRect();
+      if (getComputedStyle(node).position === 'absolute' && width <= 1 && height <= 1) return ''; // an announcement for screen readers
       const children = [...(node.shadowRoot ?? node).childNodes, ...(node.shadowRoot ? node.childNodes : [])];
       const text = children.map(read).join('');
       return getComputedStyle(node).display === 'inline' ? text : `\n${text}\n`;
