@@ -250,11 +250,17 @@ func (s *Store) addCount(owner quota.Account, n int, isTotal bool) {
 	old, isKnown := s.counts[owner]
 	switch {
 	case isTotal:
+		if len(s.counts) >= maxCounts {
+			clear(s.counts) // they are counted again when they are needed
+		}
 		s.counts[owner] = n
 	case isKnown:
 		s.counts[owner] = old + n
 	}
 }
+
+// maxCounts is for how many users the number of streams is in memory, at about a hundred bytes each.
+const maxCounts = 10_000
 
 // keyPage is how many keys are read at once.
 const keyPage = 256

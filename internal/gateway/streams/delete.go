@@ -101,7 +101,7 @@ func (s *Store) Erase(ctx context.Context, tenant, subject string) (n int, err e
 		if err != nil {
 			return n, gateway.JournalError("erase subscriptions", err)
 		}
-		if err := s.eraseSubscription(ctx, kv.Key); err != nil {
+		if err := s.eraseSubscription(ctx, owner, kv.Key); err != nil {
 			return n, err
 		}
 	}
@@ -119,13 +119,13 @@ func (s *Store) Erase(ctx context.Context, tenant, subject string) (n int, err e
 }
 
 // eraseSubscription deletes a subscription by its key.
-func (s *Store) eraseSubscription(ctx context.Context, key string) error {
+func (s *Store) eraseSubscription(ctx context.Context, owner quota.Account, key string) error {
 	unlock, err := s.locks.Lock(ctx, key)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s.unschedule(key)
+	s.unschedule(owner, key)
 	if err := s.gw.Audit().PutKeys(ctx, journal.KeyValue{Key: key}); err != nil {
 		return gateway.JournalError("delete subscription", err)
 	}
@@ -177,10 +177,12 @@ func (s *Store) Run(ctx context.Context) {
 	defer s.deliveries.Wait()
 	defer s.public.CloseIdleConnections()
 	defer s.loopback.CloseIdleConnections()
-	s.logFailure(ctx, s.loadSubscriptions(ctx))
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
-	for {
+	for isLoaded := false; ; {
+		if !isLoaded {
+			isLoaded = !s.logFailure(ctx, s.loadSubscriptions(ctx))
+		}
 		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error("streams: sweep interrupted; the next one resumes it", "error", err)
 		}
@@ -205,6 +207,8 @@ func (s *Store) Run(ctx context.Context) {
 				alarm.Reset(s.attend(ctx))
 			case <-ticker.C:
 				isDue = true
+				s.repeat(due{}) // all alarms are looked at, in case that the clock was set back
+				alarm.Reset(0)
 			case <-ctx.Done():
 				return
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -488,6 +489,87 @@ func TestRestart(t *testing.T) {
 	}
 	if added := o.post(alice, "closed", "more"); added.Outcome != Closed || !added.IsClosed {
 		t.Errorf("it isn't closed any more: %+v", added)
+	}
+}
+
+// After a restore from a backup, offsets from after the backup are never those of other data.
+func TestRestore(t *testing.T) {
+	j, err := sqlite.Open(sqlite.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := open(t, j, quota.Limits{})
+	o.put(alice, "a", Creation{Body: []byte("a")})
+	o.put(alice, "fork", Creation{Fork: "a", Body: []byte("f")})
+	backup := filepath.Join(t.TempDir(), "backup")
+	if err := j.Backup(t.Context(), backup); err != nil {
+		t.Fatal(err)
+	}
+	lost := o.post(alice, "a", "lost")
+	o.close()
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := sqlite.Restore(t.Context(), backup, dir); err != nil {
+		t.Fatal(err)
+	}
+	j, err = sqlite.Open(sqlite.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = open(t, j, quota.Limits{})
+	defer func() {
+		o.close()
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if added := o.post(alice, "a", "b"); added.Tail <= lost.Tail {
+		t.Errorf("position %d was used by what is lost, at %d", added.Tail, lost.Tail)
+	}
+	o.post(alice, "fork", "g")
+	o.put(alice, "late", Creation{Fork: "a", Body: []byte("l")})
+	for path, want := range map[string]string{"a": "ab", "fork": "afg", "late": "abl"} {
+		for _, limit := range []int{1, 1 << 20} {
+			if got := o.text(alice, path, 0, limit); got != want {
+				t.Errorf("%s: %q, want %q", path, got, want)
+			}
+		}
+	}
+	if got := o.text(alice, "a", lost.Tail, 1); got != "b" {
+		t.Errorf("a reader of what is lost gets %q", got)
+	}
+}
+
+// More streams than are held in memory, of which some have deadlines that aren't stored yet.
+func TestEviction(t *testing.T) {
+	o := open(t, memory.New(), quota.Limits{})
+	o.put(alice, "read", Creation{HasTTL: true, TTL: 1000})
+	r, err := o.Open(t.Context(), alice, "read", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.state.mu.Lock()
+	r.state.about.Deadline, r.state.promise = 1, 1
+	r.state.mu.Unlock()
+	r.Close()
+	for i := range maxIdle + 10 {
+		o.put(alice, fmt.Sprint("s", i), Creation{Body: fmt.Append(nil, i)})
+	}
+	o.mu.Lock()
+	loaded := len(o.loaded)
+	o.mu.Unlock()
+	if loaded > maxIdle {
+		t.Errorf("%d streams are in memory", loaded)
+	}
+	for i := range maxIdle + 10 {
+		if got := o.text(alice, fmt.Sprint("s", i), 0, 1); got != fmt.Sprint(i) {
+			t.Fatalf("stream %d: %q", i, got)
+		}
+	}
+	if err := o.status(alice, "read"); err != nil {
+		t.Errorf("its lifetime was forgotten: %v", err)
 	}
 }
 

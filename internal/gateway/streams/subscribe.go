@@ -154,7 +154,7 @@ func (s *Store) Unsubscribe(ctx context.Context, p gateway.Principal, id string)
 	if _, err := s.subscriptionOf(ctx, key); err != nil {
 		return err
 	}
-	s.unschedule(key)
+	s.unschedule(p.Account(), key)
 	if err := s.gw.Audit().PutKeys(ctx, journal.KeyValue{Key: key}); err != nil {
 		return gateway.JournalError("delete subscription", err)
 	}
