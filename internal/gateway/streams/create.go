@@ -81,7 +81,7 @@ func (s *Store) Create(ctx context.Context, p gateway.Principal, path string, c 
 		}
 		return st.describe(), false, nil
 	case errors.Is(err, ErrGone):
-		return about, false, conflict("the stream was deleted, and has forks; the path can be used again when they are deleted")
+		return about, false, conflict("the stream was deleted or has expired, and its data is kept for forks or a legal hold; use another path")
 	case !errors.Is(err, gateway.ErrNotFound):
 		return about, false, err
 	}

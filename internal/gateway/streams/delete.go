@@ -49,15 +49,19 @@ func (s *Store) delete(ctx context.Context, p gateway.Principal, key string) (d 
 // deletion of a log can't be in one commit with a key.
 func (s *Store) remove(ctx context.Context, st *state, p gateway.Principal, action string) error {
 	about := st.about
-	free, err := s.gw.Holds().Removing(journal.Summary{ID: about.ID, Tenant: about.Tenant, Owner: about.Subject})
-	if err != nil {
-		return err
-	}
-	defer free()
 	entry := audit.Entry{Action: "stream." + action, Actor: gateway.Actor(ctx, p), Tenant: about.Tenant, Subject: about.Subject}
 	if action == "expire" {
 		entry.Actor = audit.Actor{Gateway: "streams"}
 	}
+	free, err := s.gw.Holds().Removing(journal.Summary{ID: about.ID, Tenant: about.Tenant, Owner: about.Subject})
+	if err != nil {
+		if action == "expire" {
+			return err // which each request for the stream would repeat
+		}
+		entry.Result = gateway.ReasonHeld
+		return errors.Join(err, s.gw.Audit().Record(ctx, entry))
+	}
+	defer free()
 	note, err := s.gw.Audit().Note(entry)
 	if err != nil {
 		return err
@@ -90,6 +94,12 @@ func (s *Store) erase(ctx context.Context, st *state) error {
 	}
 	s.addCount(st.about.owner(), -1, false)
 	return nil
+}
+
+// isHeld reports whether an error is the refusal of a legal hold.
+func isHeld(err error) bool {
+	rejection, ok := errors.AsType[*gateway.Rejection](err)
+	return ok && rejection.Reason == gateway.ReasonHeld
 }
 
 // Erase deletes all subscriptions and streams of a user, and returns how many streams there were. It may be repeated
@@ -276,8 +286,7 @@ func (s *Store) expire(ctx context.Context, key string) error {
 	if err == nil {
 		s.release(st)
 	}
-	rejection, isRejected := errors.AsType[*gateway.Rejection](err)
-	if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, ErrGone) || isRejected && rejection.Reason == gateway.ReasonHeld {
+	if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, ErrGone) {
 		return nil
 	}
 	return err

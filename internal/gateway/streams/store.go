@@ -202,6 +202,8 @@ func (s *Store) open(ctx context.Context, key string) (*state, error) {
 		if err == nil {
 			err = st.err // it was dropped
 			s.offer(s.orphans, st.about.sourceKey())
+		} else if isHeld(err) {
+			err = ErrGone // the data stays, and so the path can't be used for another stream
 		}
 	default:
 		return st, nil

@@ -315,10 +315,23 @@ func TestHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"a", "expired"} {
-		if err := o.Delete(t.Context(), alice, path); !isRejected(err, gateway.ReasonHeld) {
-			t.Errorf("%s: %v", path, err)
+	if err := o.Delete(t.Context(), alice, "a"); !isHeld(err) {
+		t.Error(err)
+	}
+	if err := o.status(alice, "expired"); !errors.Is(err, ErrGone) {
+		t.Error(err)
+	}
+	if _, _, err := o.Create(t.Context(), alice, "expired", Creation{ContentType: "text/plain"}); !isRejected(err, gateway.ReasonConflict) {
+		t.Errorf("another stream takes its place: %v", err)
+	}
+	var refused []string
+	if _, err := o.gw.Audit().Read(t.Context(), audit.Query{Tenant: "t", Subject: "alice"}, func(e audit.Entry) error {
+		if e.Result != audit.Done {
+			refused = append(refused, e.Action+" "+e.Result)
 		}
+		return nil
+	}); err != nil || len(refused) != 1 || refused[0] != "stream.delete held" {
+		t.Errorf("refused: %v, %v", refused, err)
 	}
 	if err := o.sweep(t.Context()); err != nil {
 		t.Error(err)
