@@ -79,7 +79,7 @@ func TestRequests(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":2,"method":"unknown"}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"unknown method unknown"}}`},
 		{`{"jsonrpc":"2.0","id":3,"method":"fail"}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"broken"}}`},
 		{`{"jsonrpc":"2.0","id":4,"method":"decode","params":"a"}`, `{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"invalid params: json: cannot unmarshal string into Go value of type int"}}`},
-		{`[]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid message: json: cannot unmarshal array into Go value of type message"}}`},
+		{`[]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid message: json: cannot unmarshal array into Go value of type jsonrpc.message"}}`},
 		{`{}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a message needs a method or an id"}}`},
 	} {
 		p.write(tt[0])

@@ -85,14 +85,12 @@ export async function start(version, { base = url, secret = token, args = [], ca
   editor.load = async (id) => {
     editor.sessions.delete(id);
     const session = editor.session(id);
-    session.opened = await settled(c.loadSession({ sessionId: id, cwd: '/work/project', mcpServers: [] }));
+    session.opened = await c.loadSession({ sessionId: id, cwd: '/work/project', mcpServers: [] });
     return session;
   };
-  // The SDKs handle updates in turns of the event loop, so some are handled after the response that follows them.
-  const settled = async (result) => { await result; await new Promise(setImmediate); return result; };
   editor.prompt = (session, text, options) => {
     const prompt = typeof text === 'string' ? [{ type: 'text', text }] : text;
-    return settled(c.prompt({ sessionId: session.id, prompt }, options));
+    return c.prompt({ sessionId: session.id, prompt }, options);
   };
   // end closes the input of the program, as an editor does that is closed.
   editor.end = async () => {

@@ -11,7 +11,7 @@ test('a gateway that is killed', async () => {
     // A turn whose agent continues after a kill.
     const { id, rest } = await push(['first ', 'zweites, größer ']);
     const session = await editor.load(id);
-    assert.equal(textOf(session), 'first zweites, größer ');
+    await editor.until(() => textOf(session) === 'first zweites, größer ');
     await end('SIGKILL');
     await start();
     await rest('third');

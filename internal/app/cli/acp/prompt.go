@@ -127,7 +127,7 @@ func (s *session) promptAnswer(ctx context.Context, p *prompt, q *question, cont
 	// The turn may have ended before the prompt was known to belong to it.
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lookUp(p)
+	s.lookUp(p, false)
 	return nil
 }
 

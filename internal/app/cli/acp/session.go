@@ -43,6 +43,7 @@ type session struct {
 	withdrawals map[string]context.CancelFunc // the questions that the editor shows, by turn and request
 	abandoned   map[string]bool               // messages of canceled prompts that the gateway may get
 	question    *question                     // the next prompt answers it
+	seq         int64                         // up to which the editor has the conversation
 	unfinished  []string                      // unfinished turns, the oldest first
 	err         error                         // why follow has ended
 }
@@ -145,7 +146,7 @@ func (s *session) update(t *transcript.Transcript) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unfinished = s.unfinished[:0]
+	s.seq, s.unfinished = t.Seq, s.unfinished[:0]
 	for _, turn := range t.Turns {
 		if turn.Unfinished() && turn.Independent() {
 			s.unfinished = append(s.unfinished, turn.ID)

@@ -84,7 +84,7 @@ func (s *session) resolve(t *transcript.Transcript, p *prompt) {
 	turn := t.Turn(p.turn)
 	switch {
 	case turn == nil:
-		s.lookUp(p) // it was removed, or has ended long ago
+		s.lookUp(p, true) // it was removed, or has ended long ago
 	case !turn.Unfinished():
 		p.end(resultOf(turn))
 	case s.question != nil && s.question.turn == p.turn && s.question.key() != p.answeredKey:
@@ -93,7 +93,9 @@ func (s *session) resolve(t *transcript.Transcript, p *prompt) {
 }
 
 // lookUp requests the turn of a prompt from the gateway, because there may be no further update. The session's mutex is held.
-func (s *session) lookUp(p *prompt) {
+//
+// If isGone is false, the transcript may be behind the gateway, and then an update will tell: the prompt must not have its result before the text.
+func (s *session) lookUp(p *prompt, isGone bool) {
 	if p.isLookedUp {
 		return
 	}
@@ -110,7 +112,7 @@ func (s *session) lookUp(p *prompt) {
 			p.end(promptResult{}, jsonrpc.Errorf(jsonrpc.InternalError, "the answer was removed from the conversation"))
 		case err != nil:
 			s.host.Log.Warn("turn not found", "turn", id, "error", err)
-		case !turn.Unfinished():
+		case !turn.Unfinished() && (isGone || s.seq >= turn.EndSeq):
 			p.end(resultOf(&turn))
 		}
 	})
