@@ -205,8 +205,8 @@ func (s *Store) repeat(d due) {
 // retryAfter is how long Run waits after the journal has failed.
 const retryAfter = time.Second
 
-// logFailure logs the failure of a subscription, and reports whether there was one. The end of the process is none, and
-// neither is a subscription that was deleted meanwhile.
+// logFailure logs the failure of a subscription, and reports whether there was one. The end of the process doesn't
+// count, and neither does a subscription that was deleted meanwhile.
 func (s *Store) logFailure(ctx context.Context, err error) bool {
 	var coded *SubscriptionError
 	if err == nil || ctx.Err() != nil || errors.As(err, &coded) {

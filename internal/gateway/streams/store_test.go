@@ -306,6 +306,60 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// The limits of the store itself. Producers that have been silent for long make room for others.
+func TestBounds(t *testing.T) {
+	o := open(t, memory.New(), quota.Limits{})
+	o.put(alice, "a", Creation{})
+	produce := func(id string) error {
+		added, err := o.Append(t.Context(), alice, "a", Addition{ContentType: "text/plain", Body: []byte("x"), Producer: &Producer{ID: id}})
+		if err == nil && added.Outcome != Accepted {
+			t.Errorf("%s: %+v", id, added)
+		}
+		return err
+	}
+	for i := range maxProducers {
+		if err := produce(fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := produce("one more"); !isRejected(err, gateway.ReasonFull) {
+		t.Errorf("one more producer: %v", err)
+	}
+	st := o.use(keyOf(alice.Account(), "a"))
+	old := st.producers["7"]
+	old.At -= 2 * producerLife.Milliseconds()
+	st.producers["7"] = old
+	o.release(st)
+	if err := produce("one more"); err != nil {
+		t.Error(err)
+	}
+	if len(st.producers) != maxProducers || st.producers["7"].At != 0 {
+		t.Errorf("%d producers, the old one %+v", len(st.producers), st.producers["7"])
+	}
+
+	path := "a"
+	for i := range maxChain {
+		next := fmt.Sprint("fork", i)
+		o.put(alice, next, Creation{Fork: path, Body: []byte("y")})
+		path = next
+	}
+	if _, _, err := o.Create(t.Context(), alice, "deeper", Creation{Fork: path}); !isRejected(err, gateway.ReasonFull) {
+		t.Errorf("one more level: %v", err)
+	}
+	if got, want := o.text(alice, path, 0, 100), strings.Repeat("x", maxProducers+1)+strings.Repeat("y", maxChain); got != want {
+		t.Errorf("the deepest fork has %d bytes, want %d", len(got), len(want))
+	}
+
+	o.addCount(alice.Account(), maxStreams, true)
+	if _, _, err := o.Create(t.Context(), alice, "b", Creation{ContentType: "text/plain"}); !isRejected(err, gateway.ReasonFull) {
+		t.Errorf("one more stream: %v", err)
+	}
+	if err := o.Delete(t.Context(), alice, path); err != nil {
+		t.Fatal(err)
+	}
+	o.put(alice, "b", Creation{})
+}
+
 // A legal hold keeps streams, also those that have expired.
 func TestHold(t *testing.T) {
 	o := open(t, memory.New(), quota.Limits{})
