@@ -2,9 +2,11 @@ package compat
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -16,7 +18,7 @@ func TestKill(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	path := buildLeat(ctx, t)
+	path := buildLeat(t)
 	for _, args := range [][]string{
 		{"--test", "--test-timeout=300000", "vercel-kill.test.js"},
 		{"agui-kill.js"},
@@ -34,14 +36,39 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// buildLeat builds the program. Package binary would build in this module, which doesn't know the program's dependencies.
-func buildLeat(ctx context.Context, t *testing.T) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "leat")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/leat")
+// scratch is where the program is built; TestMain removes it.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "leat-compat"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(scratch); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leatBinary builds the program once. Package binary would build in this module, which doesn't know the program's dependencies.
+var leatBinary = sync.OnceValues(func() (path string, err error) {
+	path = filepath.Join(scratch, "leat")
+	build := exec.Command("go", "build", "-o", path, "./cmd/leat")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build leat: %v\n%s", err, out)
+		return "", fmt.Errorf("build leat: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func buildLeat(t *testing.T) string {
+	t.Helper()
+	path, err := leatBinary()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
