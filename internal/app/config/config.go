@@ -124,7 +124,7 @@ func Default() Config {
 			Connections: DefaultConnections, File: attachments.DefaultMaxFile,
 		},
 		Users:    Users{SubjectClaim: "sub"},
-		Outputs:  Outputs{AGUI: true, LangGraph: true, Letta: true, Responses: true, Vercel: true},
+		Outputs:  Outputs{A2A: true, AGUI: true, LangGraph: true, Letta: true, Responses: true, Vercel: true},
 		Terminal: Terminal{MaxDuration: Duration(terminal.DefaultMaxDuration), Concurrent: terminal.DefaultMaxRuns},
 		Voice:    Voice{Interrupt: interruptTurn},
 		Log:      Log{Level: "info", Format: FormatAuto},

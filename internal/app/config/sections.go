@@ -84,6 +84,7 @@ func (f *Files) check(data string, bad reporter) {
 
 // Outputs says for which clients of other protocols the gateway has routes.
 type Outputs struct {
+	A2A       bool `yaml:"a2a"`
 	AGUI      bool `yaml:"agui"`
 	LangGraph bool `yaml:"langgraph"`
 	Letta     bool `yaml:"letta"`
