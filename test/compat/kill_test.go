@@ -17,9 +17,13 @@ func TestKill(t *testing.T) {
 	defer cancel()
 	path := buildLeat(ctx, t)
 	for _, args := range [][]string{
-		{"--test", "--test-timeout=300000", "vercel-kill.test.js"}, {"agui-kill.js"}, {"--test", "--test-timeout=300000", "acp-kill.test.js"},
+		{"--test", "--test-timeout=300000", "vercel-kill.test.js"},
+		{"agui-kill.js"},
+		{"--test", "--test-timeout=300000", "acp-kill.test.js"},
 		{"--test", "--test-timeout=300000", "a2a-kill.test.js"},
-		{"--test", "--test-timeout=300000", "letta-kill.test.js"}, {"responses-kill.js"}, {"--test", "--test-timeout=300000", "langgraph-kill.test.js"},
+		{"--test", "--test-timeout=300000", "letta-kill.test.js"},
+		{"responses-kill.js"},
+		{"--test", "--test-timeout=300000", "langgraph-kill.test.js"},
 	} {
 		cmd := exec.CommandContext(ctx, "node", args...)
 		cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+path, "LEAT_FOLDER="+t.TempDir(), "LEAT_TOKEN="+secret)

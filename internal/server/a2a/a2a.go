@@ -101,15 +101,15 @@ func (s *surface) call(w http.ResponseWriter, r *http.Request, p gateway.Princip
 // run carries out the method.
 func (c *call) run() (any, error) {
 	if c.request.Version != "2.0" {
-		return nil, &rpcError{codeInvalidRequest, "This is no request of JSON-RPC 2.0."}
+		return nil, &rpcError{codeInvalidRequest, "The request is not JSON-RPC 2.0."}
 	}
 	m, ok := methods[c.request.Method]
 	if !ok {
-		return nil, &rpcError{codeNoMethod, "There is no method " + c.request.Method + "."}
+		return nil, &rpcError{codeNoMethod, "Unknown method " + c.request.Method + "."}
 	}
 	c.isOld = m.isOld
 	if c.agent != "" && !c.hasAgent() {
-		return nil, &rpcError{codeInvalidParams, "There is no agent " + c.agent + "."}
+		return nil, &rpcError{codeInvalidParams, "Unknown agent " + c.agent + "."}
 	}
 	if u, err := url.Parse(c.surface.address(c.r, "a")); err == nil {
 		c.base = u.Scheme + "://" + u.Host
@@ -136,5 +136,5 @@ func (c *call) refusePush() (any, error) {
 
 // refuseCard refuses the card for authenticated clients: the public card is only for these already.
 func (c *call) refuseCard() (any, error) {
-	return nil, &rpcError{codeUnsupported, "There is no extended agent card."}
+	return nil, &rpcError{codeUnsupported, "An extended agent card is not offered."}
 }

@@ -49,7 +49,9 @@ func TestTasksAreTheirs(t *testing.T) {
 	}
 	id := first.Result.Task.ID
 	for _, tt := range [][2]string{
-		{"GetTask", `{"id":"` + id + `"}`}, {"CancelTask", `{"id":"` + id + `"}`}, {"SubscribeToTask", `{"id":"` + id + `"}`},
+		{"GetTask", `{"id":"` + id + `"}`},
+		{"CancelTask", `{"id":"` + id + `"}`},
+		{"SubscribeToTask", `{"id":"` + id + `"}`},
 		{"SendMessage", said("n", "", id, "approve")},
 	} {
 		if got := h.rpc("bob", tt[0], tt[1]); got.Error == nil || got.Error.Code != codeNoTask {

@@ -70,7 +70,7 @@ func (s *surface) card(w http.ResponseWriter, r *http.Request, p gateway.Princip
 			Skills: []skill{{ID: "chat", Name: a.Name, Description: about, Tags: []string{"chat"}, Examples: a.Suggestions}},
 		}, nil)
 	}
-	return server.Errorf(http.StatusNotFound, gateway.ReasonUnknownAgent, "there is no agent %q", name)
+	return server.Errorf(http.StatusNotFound, gateway.ReasonUnknownAgent, "unknown agent %q", name)
 }
 
 // address returns the absolute address of an agent. Clients resolve nothing in a card.

@@ -71,8 +71,8 @@ func codeOf(e *server.Error) int {
 // errorOf returns the error object for an error of a method, and the HTTP status of its response. Errors of the protocol have the status 200:
 // clients read the body of any other one only to show it.
 func errorOf(err error) (*rpcError, int) {
-	if own, ok := errors.AsType[*rpcError](err); ok {
-		return own, http.StatusOK
+	if failure, ok := errors.AsType[*rpcError](err); ok {
+		return failure, http.StatusOK
 	}
 	if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, follow.ErrNoTurn) {
 		return &rpcError{codeNoTask, "Task not found."}, http.StatusOK

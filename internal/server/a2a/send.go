@@ -66,11 +66,11 @@ func (c *call) begin(in *sendParams) (to target, err error) {
 		}
 		to.context = id.String()
 	}
-	chosen, err := server.Marshal(to.context)
+	contextJSON, err := server.Marshal(to.context)
 	if err != nil {
 		return to, err
 	}
-	options := gateway.CreateOptions{Agent: c.agent, Metadata: map[string]json.RawMessage{metaContext: chosen}}
+	options := gateway.CreateOptions{Agent: c.agent, Metadata: map[string]json.RawMessage{metaContext: contextJSON}}
 	if to.conversation, _, err = c.surface.chats.Create(c.ctx(), c.principal, to.context, options); err != nil {
 		return to, err
 	}
@@ -102,8 +102,8 @@ func (c *call) find(id string, action gateway.Action) (to target, err error) {
 		return to, err
 	}
 	to = target{conversation, turn.ID, conversation}
-	if chosen := s.Metadata[metaContext]; len(chosen) > 0 {
-		to.context = chats.TextOf(chosen)
+	if id := s.Metadata[metaContext]; len(id) > 0 {
+		to.context = chats.TextOf(id)
 	}
 	return to, nil
 }

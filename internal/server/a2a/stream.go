@@ -19,8 +19,8 @@ import (
 // errEnough ends the reading of a turn whose client has what it wants: the task waits, or only its current state is needed.
 var errEnough = errors.New("a2a: enough")
 
-// follow reads a turn. each is called with everything so far, first for what exists, and returns errEnough to end the reading.
-func (c *call) follow(to target, each func(*answer.Answer) error, tick func() error, ticks <-chan time.Time) error {
+// follow reads a turn. handle is called with everything so far, first for what exists, and returns errEnough to end the reading.
+func (c *call) follow(to target, handle func(*answer.Answer) error, tick func() error, ticks <-chan time.Time) error {
 	var current *answer.Answer
 	err := follow.Answer{
 		Op: func(a *answer.Answer, _ *answer.Op) error {
@@ -31,7 +31,7 @@ func (c *call) follow(to target, each func(*answer.Answer) error, tick func() er
 			if current == nil || current.Turn() == nil {
 				return nil
 			}
-			return each(current)
+			return handle(current)
 		},
 		Tick: tick, Ticks: ticks,
 	}.Follow(c.ctx(), c.surface.gw, c.principal, to.conversation, to.turn, -1)
@@ -68,33 +68,33 @@ func (w *writer) sync(a *answer.Answer) error {
 	if err != nil {
 		return err
 	}
-	now := statusOf(a.Turn(), w.to.context)
-	if now.State == stateInput && !waits {
-		now = status{State: stateWorking, Time: now.Time} // it was answered meanwhile
+	current := statusOf(a.Turn(), w.to.context)
+	if current.State == stateInput && !waits {
+		current = status{State: stateWorking, Time: current.Time} // it was answered meanwhile
 	}
 	text := visible(a)
 	if !w.isBegun {
 		w.isBegun = true
-		t := task{ID: w.to.turn, Context: w.to.context, Status: now, Artifacts: artifactsOf(a, w.call.base)}
-		for _, made := range t.Artifacts {
-			w.files = append(w.files, made.ID)
+		t := task{ID: w.to.turn, Context: w.to.context, Status: current, Artifacts: artifactsOf(a, w.call.base)}
+		for _, item := range t.Artifacts {
+			w.files = append(w.files, item.ID)
 		}
-		w.text, w.state = text, now.State
+		w.text, w.state = text, current.State
 		if err := w.send(t.forVersion(w.call.isOld)); err != nil {
 			return err
 		}
-	} else if err := w.artifacts(a, text, isOver(now.State) && now.State != stateInput); err != nil {
+	} else if err := w.artifacts(a, text, isOver(current.State) && current.State != stateInput); err != nil {
 		return err
 	}
-	// A client that waits for the last state finds it in an event of its own, also if the task had it from the beginning.
-	if now.State == w.state && !isOver(now.State) {
+	// A client that waits for the last state finds it in a separate event, also if the task had it from the beginning.
+	if current.State == w.state && !isOver(current.State) {
 		return nil
 	}
-	w.state = now.State
-	if err := w.send(statusUpdate{Task: w.to.turn, Context: w.to.context, Status: now}.forVersion(w.call.isOld)); err != nil {
+	w.state = current.State
+	if err := w.send(statusUpdate{Task: w.to.turn, Context: w.to.context, Status: current}.forVersion(w.call.isOld)); err != nil {
 		return err
 	}
-	if isOver(now.State) {
+	if isOver(current.State) {
 		return errEnough
 	}
 	return nil
@@ -113,12 +113,12 @@ func (w *writer) artifacts(a *answer.Answer, text string, isLast bool) error {
 			return err
 		}
 	}
-	for _, made := range fileArtifacts(a, w.call.base) {
-		if slices.Contains(w.files, made.ID) {
+	for _, item := range fileArtifacts(a, w.call.base) {
+		if slices.Contains(w.files, item.ID) {
 			continue
 		}
-		w.files = append(w.files, made.ID)
-		u := artifactUpdate{Task: w.to.turn, Context: w.to.context, Artifact: made, IsLast: true}
+		w.files = append(w.files, item.ID)
+		u := artifactUpdate{Task: w.to.turn, Context: w.to.context, Artifact: item, IsLast: true}
 		if err := w.send(u.forVersion(w.call.isOld)); err != nil {
 			return err
 		}
@@ -150,14 +150,14 @@ const keepAlive = ": keep-alive\n\n"
 // stream streams a task until it has ended or waits for an answer.
 func (c *call) stream(to target) error {
 	c.w.Header().Set("Leat-Conversation", to.conversation)
-	out, writeErr := c.surface.srv.OpenStream(c.w, c.r, http.StatusOK, server.EventStream)
+	stream, writeErr := c.surface.srv.OpenStream(c.w, c.r, http.StatusOK, server.EventStream)
 	metrics := c.surface.viewers.Open()
 	defer metrics.Close()
-	ticker := time.NewTicker(out.Beat)
+	ticker := time.NewTicker(stream.Beat)
 	defer ticker.Stop()
 	write := func(b []byte) error {
 		if writeErr == nil {
-			writeErr = out.Write(b)
+			writeErr = stream.Write(b)
 			metrics.Frame(len(b))
 		}
 		return writeErr

@@ -83,7 +83,7 @@ type task struct {
 	History   []message  `json:"history,omitempty"`
 }
 
-// statusUpdate tells of a new state. IsFinal is a field of 0.3 only: in 1.0 the end of the stream says the same.
+// statusUpdate reports a new state. IsFinal is a field of 0.3 only: in 1.0 the end of the stream says the same.
 type statusUpdate struct {
 	Kind    string `json:"kind,omitempty"`
 	Task    string `json:"taskId"`
@@ -195,16 +195,16 @@ func visible(a *answer.Answer) string {
 func fileArtifacts(a *answer.Answer, base string) (list []artifact) {
 	for _, m := range a.Messages() {
 		for _, p := range m.Parts {
-			out := artifact{ID: m.ID + "." + p.ID}
+			result := artifact{ID: m.ID + "." + p.ID}
 			switch {
 			case p.Kind == event.KindMedia && p.Media != nil && p.Media.URL != "" && p.Error == nil:
-				out.Name, out.Parts = p.Media.Name, []part{filePart(p.Media, base)}
+				result.Name, result.Parts = p.Media.Name, []part{filePart(p.Media, base)}
 			case p.Kind == event.KindData && json.Valid(p.Data):
-				out.Name, out.Parts = p.Name, []part{{Data: p.Data}}
+				result.Name, result.Parts = p.Name, []part{{Data: p.Data}}
 			default:
 				continue
 			}
-			list = append(list, out)
+			list = append(list, result)
 		}
 	}
 	return list
