@@ -18,8 +18,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// answered is the output of ask and answer.
-type answered struct {
+// answerOutput is the output of ask and answer.
+type answerOutput struct {
 	Conversation string    `json:"conversation"`
 	Turn         string    `json:"turn"`
 	State        string    `json:"state"`
@@ -143,7 +143,7 @@ func waitOf(seconds int) (time.Duration, error) {
 //
 // The client reconnects by itself, so a restart of the gateway only takes time. A conversation that is deleted meanwhile is an error.
 func (h *host) await(ctx context.Context, p *callParams, conversation, turn, answeredRequest string, wait time.Duration) (result, error) {
-	out := answered{Conversation: conversation, Turn: turn, State: stateRunning}
+	reply := answerOutput{Conversation: conversation, Turn: turn, State: stateRunning}
 	limited := ctx
 	if wait > 0 {
 		var cancel context.CancelFunc
@@ -156,11 +156,11 @@ func (h *host) await(ctx context.Context, p *callParams, conversation, turn, ans
 		if current == nil {
 			return nil // not yet there
 		}
-		out.Text = u.Transcript.Visible(turn)
-		if done := out.read(current, answeredRequest); done {
+		reply.Text = u.Transcript.Visible(turn)
+		if reply.update(current, answeredRequest) {
 			return leat.ErrStop
 		}
-		return report.send(out.Text)
+		return report.send(reply.Text)
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -168,11 +168,11 @@ func (h *host) await(ctx context.Context, p *callParams, conversation, turn, ans
 	case err != nil && !errors.Is(err, context.DeadlineExceeded):
 		return result{}, err
 	}
-	return structured(out, out.String(), out.State == string(event.Failed) || out.State == string(event.Interrupted))
+	return structured(reply, reply.String(), reply.State == string(event.Failed) || reply.State == string(event.Interrupted))
 }
 
-// read takes the state of a turn, and reports whether the call has its answer.
-func (a *answered) read(turn *transcript.Turn, answeredRequest string) bool {
+// update takes the state of a turn, and reports whether the call has its answer.
+func (a *answerOutput) update(turn *transcript.Turn, answeredRequest string) bool {
 	a.Question = nil
 	if !turn.Unfinished() {
 		a.State = string(turn.Outcome)
@@ -196,7 +196,7 @@ func (a *answered) read(turn *transcript.Turn, answeredRequest string) bool {
 }
 
 // String returns an answer for hosts and models that read only text.
-func (a *answered) String() string {
+func (a *answerOutput) String() string {
 	switch {
 	case a.Question != nil:
 		note := "The agent waits for an answer: " + a.Question.Prompt

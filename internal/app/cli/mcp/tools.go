@@ -97,7 +97,7 @@ var tools = []object{
 // tool returns the function of a tool.
 func (h *host) tool(name string) (run func(context.Context, *callParams) (result, error), ok bool) {
 	run, ok = map[string]func(context.Context, *callParams) (result, error){
-		"ask": h.ask, "answer": h.answer, "conversations": h.conversations, "read": h.read, "stop": h.stop,
+		"ask": h.ask, "answer": h.answer, "conversations": h.conversations, "read": h.readMessages, "stop": h.stop,
 	}[name]
 	return run, ok
 }
@@ -121,13 +121,13 @@ func limited(n int) (int, error) {
 	return n, nil
 }
 
-// listed is a conversation in a list.
-type listed struct {
-	ID      string `json:"id"`
-	Title   string `json:"title"`
-	Agent   string `json:"agent,omitempty"`
-	Updated string `json:"updated"`
-	Waiting bool   `json:"waiting"`
+// listEntry is a conversation in a list.
+type listEntry struct {
+	ID        string `json:"id"`
+	Title     string `json:"title"`
+	Agent     string `json:"agent,omitempty"`
+	Updated   string `json:"updated"`
+	IsWaiting bool   `json:"waiting"`
 }
 
 func (h *host) conversations(ctx context.Context, p *callParams) (result, error) {
@@ -145,9 +145,9 @@ func (h *host) conversations(ctx context.Context, p *callParams) (result, error)
 	if err != nil {
 		return result{}, err
 	}
-	list := []listed{}
+	list := []listEntry{}
 	for _, c := range conversations[:min(in.Limit, len(conversations))] {
-		list = append(list, listed{c.ID, c.Title, c.Agent, c.Updated.UTC().Format(time.RFC3339), c.IsWaiting})
+		list = append(list, listEntry{c.ID, c.Title, c.Agent, c.Updated.UTC().Format(time.RFC3339), c.IsWaiting})
 	}
 	return structured(map[string]any{"conversations": list}, "", false)
 }
@@ -160,7 +160,7 @@ type readMessage struct {
 	At   string     `json:"at"`
 }
 
-func (h *host) read(ctx context.Context, p *callParams) (result, error) {
+func (h *host) readMessages(ctx context.Context, p *callParams) (result, error) {
 	var in struct {
 		Conversation string `json:"conversation"`
 		Before       string `json:"before"`
@@ -211,7 +211,7 @@ func (h *host) stop(ctx context.Context, p *callParams) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	stopped := []string{}
+	turns := []string{}
 	// The newest first, so that stopping one doesn't start another.
 	for _, turn := range slices.Backward(t.Turns) {
 		if !turn.Unfinished() || !turn.Independent() || in.Turn != "" && turn.ID != in.Turn {
@@ -225,8 +225,8 @@ func (h *host) stop(ctx context.Context, p *callParams) (result, error) {
 			return result{}, err
 		}
 		if !ack.AlreadyEnded {
-			stopped = append(stopped, turn.ID)
+			turns = append(turns, turn.ID)
 		}
 	}
-	return structured(map[string]any{"stopped": stopped}, "", false)
+	return structured(map[string]any{"stopped": turns}, "", false)
 }
