@@ -116,6 +116,32 @@ var decided = map[string]decision{
 	"GET /api/chat/{id}/stream":    {sight: common}, // TestChatsAreTheirs of server/vercel checks whose answers are streamed
 	"DELETE /api/chat/{id}/stream": {sight: own, alone: true},
 
+	// Durable Streams. Views are read-only. Stored streams are scoped by their users, so that all may create one with the same path.
+	"GET /v1/stream/conversations/{id}":         {sight: own},
+	"PUT /v1/stream/conversations/{path...}":    {sight: common},
+	"POST /v1/stream/conversations/{path...}":   {sight: common},
+	"DELETE /v1/stream/conversations/{path...}": {sight: common},
+	"GET /v1/stream/turns/{turn}":               {sight: own},
+	"PUT /v1/stream/turns/{path...}":            {sight: common},
+	"POST /v1/stream/turns/{path...}":           {sight: common},
+	"DELETE /v1/stream/turns/{path...}":         {sight: common},
+	"GET /v1/stream/{path...}":                  {sight: own, alone: true},
+	"PUT /v1/stream/{path...}":                  {sight: common, header: http.Header{"Content-Type": {"text/plain"}}}, // TestScope of server/durable checks whose it becomes
+	"POST /v1/stream/{path...}":                 {sight: own, alone: true, body: "x", header: http.Header{"Content-Type": {"text/plain"}}},
+	"DELETE /v1/stream/{path...}":               {sight: own, alone: true},
+
+	// Subscriptions, which are scoped as well. Workers have separate tokens; TestSubscriptions of server/durable checks them.
+	"PUT /v1/stream/__ds/subscriptions/{subscription}":                      {sight: common, body: `{"type":"pull-wake","pattern":"none/*","wake_stream":"wake"}`},
+	"GET /v1/stream/__ds/subscriptions/{subscription}":                      {sight: own, alone: true},
+	"DELETE /v1/stream/__ds/subscriptions/{subscription}":                   {sight: own, alone: true},
+	"POST /v1/stream/__ds/subscriptions/{subscription}/streams":             {sight: own, alone: true, body: `{"streams":["x"]}`},
+	"DELETE /v1/stream/__ds/subscriptions/{subscription}/streams/{path...}": {sight: own, alone: true},
+	"POST /v1/stream/__ds/subscriptions/{subscription}/claim":               {sight: own, alone: true, body: `{"worker":"w"}`},
+	"POST /v1/stream/__ds/subscriptions/{subscription}/ack":                 {sight: open},
+	"POST /v1/stream/__ds/subscriptions/{subscription}/callback":            {sight: open},
+	"POST /v1/stream/__ds/subscriptions/{subscription}/release":             {sight: open},
+	"GET /v1/stream/__ds/jwks.json":                                         {sight: open},
+
 	// AG-UI. Each caller's threads are the caller's own conversations. A page connects to threads that don't exist yet, and may stop them too.
 	// Contexts and tasks. TestTasksAreTheirs of server/a2a checks whose tasks are shown, answered and canceled.
 	"GET /.well-known/agent-card.json":             {sight: common},

@@ -30,6 +30,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/gateway/status"
+	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/a2a"
 	"github.com/leat-dev/leat/internal/server/agui"
@@ -37,6 +38,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/channels"
 	"github.com/leat-dev/leat/internal/server/compat"
 	keepdata "github.com/leat-dev/leat/internal/server/data"
+	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/elizaws"
 	keepfiles "github.com/leat-dev/leat/internal/server/files"
@@ -93,10 +95,13 @@ type walk struct {
 	gw      *gateway.Gateway
 	files   *attachments.Service
 	pushes  *push.Service
+	streams *streams.Store
 	journal journal.Journal
 	srv     *server.Server
 	ts      *httptest.Server
 	cookies map[person]*http.Cookie
+	// ids of the last subscriptions: each person may only have some
+	subscriptions map[person]string
 }
 
 func newWalk(t *testing.T) *walk {
@@ -159,6 +164,8 @@ func newWalk(t *testing.T) *walk {
 	responses.Register(srv, gw)
 	openclaw.Register(srv, gw, t.TempDir())
 	vercel.Register(srv, gw)
+	stored := streams.New(gw, j, quiet)
+	durable.Register(srv, gw, durable.Options{Wait: time.Second, Store: stored})
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)
 	told := signals.New(j, quiet)
@@ -177,10 +184,10 @@ func newWalk(t *testing.T) *walk {
 	}
 	notices.Register(srv, notified)
 	keepdata.Register(srv, gw, keepdata.Options{
-		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, nil, quiet),
+		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, nil, nil, quiet),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),
 	})
-	w := &walk{t: t, gw: gw, files: service, pushes: pushes, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}
+	w := &walk{t: t, gw: gw, files: service, pushes: pushes, streams: stored, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}, subscriptions: map[person]string{}}
 	t.Cleanup(func() {
 		srv.Close()
 		if err := gw.Shutdown(context.Background()); err != nil {
@@ -270,7 +277,19 @@ func (w *walk) belongings(p person, n string) map[string]string {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = w.files.DropUpload(context.Background(), p.principal(), up.ID) }) // the route may have done it
-	return map[string]string{"upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "response": "resp_" + ack.Turn, "item": "none", "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "run": ack.Turn, "file": "wave.glb", "name": "none"}
+	path := "stream-" + p.mark() + n
+	if _, _, err := w.streams.Create(w.t.Context(), p.principal(), path, streams.Creation{ContentType: "text/plain", Body: []byte("text-" + p.mark())}); err != nil {
+		w.t.Fatal(err)
+	}
+	if last := w.subscriptions[p]; last != "" {
+		_ = w.streams.Unsubscribe(w.t.Context(), p.principal(), last) // the route may have done it
+	}
+	plan := streams.Plan{Type: "pull-wake", Pattern: "none/*", Wake: "wake"}
+	if _, _, err := w.streams.Subscribe(w.t.Context(), p.principal(), up.ID, plan, "http://127.0.0.1/v1/stream/"); err != nil {
+		w.t.Fatal(err)
+	}
+	w.subscriptions[p] = up.ID
+	return map[string]string{"path": path, "subscription": up.ID, "upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "response": "resp_" + ack.Turn, "item": "none", "message": "m", "subject": p.subject, "model": "a", "agent": "a", "thread": "none", "run": ack.Turn, "file": "wave.glb", "name": "none"}
 }
 
 // by is a way in which a request proves who asks.

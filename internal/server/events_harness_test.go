@@ -117,7 +117,7 @@ func newStage(t *testing.T, limit time.Duration) *stage {
 	store := openPlugins(t)
 	plugins.Register(srv, gw, plugins.Options{Store: store, Send: st.hub.Send})
 	keepdata.Register(srv, gw, keepdata.Options{
-		Retention: data.NewRetention(gw, j, data.Ages{}, "eliza", quiet), Purger: data.NewPurger(gw, j, nil, nil, quiet),
+		Retention: data.NewRetention(gw, j, data.Ages{}, "eliza", quiet), Purger: data.NewPurger(gw, j, nil, nil, nil, quiet),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),
 	})
 	hs := httptest.NewServer(srv)

@@ -145,12 +145,14 @@ func (s *Server) fromOtherSite(r *http.Request, linkable bool) bool {
 }
 
 const (
-	// corsHeaders are the headers of Leat's clients, Eliza's clients, and clients of the model APIs.
-	corsHeaders = "Accept, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access, Anthropic-Version, Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID, Leat-Conversation, Leat-Listed, Leat-Subject, Leat-Tenant, OpenAI-Organization, OpenAI-Project, " +
+	// corsHeaders are the headers of Leat's clients, Eliza's clients, and clients of the model APIs and of Durable Streams.
+	corsHeaders = "Accept, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access, Anthropic-Version, Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Leat-Conversation, Leat-Listed, Leat-Subject, Leat-Tenant, OpenAI-Organization, OpenAI-Project, " +
+		"Producer-Epoch, Producer-Id, Producer-Seq, Stream-Closed, Stream-Expires-At, Stream-Fork-Offset, Stream-Fork-Sub-Offset, Stream-Forked-From, Stream-Seq, Stream-TTL, " +
 		"Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-Api-Key, X-Eliza-Terminal-Token, X-Eliza-Token, X-ElizaOS-Client-Id, X-ElizaOS-Terminal-Token, X-ElizaOS-Token, X-ElizaOS-UI-Language, X-Eliza-Client-Id, X-Stainless-Arch, X-Stainless-Helper-Method, " +
 		"X-Stainless-Lang, X-Stainless-Os, X-Stainless-Package-Version, X-Stainless-Retry-Count, X-Stainless-Runtime, " +
 		"X-Stainless-Runtime-Version, X-Stainless-Timeout"
-	corsExposed = "Leat-Conversation, Leat-Turn, Leat-Turn-Outcome, Leat-Turn-State, Location, Request-Id, Retry-After, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Offset, X-Request-Id"
+	corsExposed = "ETag, Leat-Conversation, Leat-Turn, Leat-Turn-Outcome, Leat-Turn-State, Location, Producer-Epoch, Producer-Expected-Seq, Producer-Received-Seq, Producer-Seq, Request-Id, Retry-After, " +
+		"Stream-Closed, Stream-Cursor, Stream-Expires-At, Stream-Next-Offset, Stream-SSE-Data-Encoding, Stream-TTL, Stream-Up-To-Date, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Offset, X-Request-Id"
 	// corsMaxAge is how long a browser may cache a preflight, in seconds.
 	corsMaxAge = "600"
 )

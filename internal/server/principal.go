@@ -123,6 +123,12 @@ func presented(r *http.Request) (token string, ok bool) {
 	return "", false
 }
 
+// BearerToken returns the token of a request of a route with OwnToken, or "".
+func BearerToken(r *http.Request) string {
+	token, _ := presented(r)
+	return token
+}
+
 // tokenGood compares a token with the API token in constant time, so that the time reveals neither content nor length.
 func (s *Server) tokenGood(token string) bool {
 	sum, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.opt.Token))

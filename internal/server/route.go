@@ -60,6 +60,8 @@ type Route struct {
 	Stream bool
 	// Producer allows an agent to call the route with the token of its turn, which is invalid everywhere else.
 	Producer bool
+	// OwnToken leaves the header Authorization to the handler: it has a token that the handler's own service has made. The route is [Public].
+	OwnToken bool
 	// AnyHost allows every host name. Probes need it.
 	AnyHost bool
 	// Linkable allows pages of other sites to link to the route or embed its response. It is for the page and its files, which

@@ -200,7 +200,7 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 // before the body is read.
 func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 	id, err := s.producer(r, e)
-	if err == nil && id.Turn == "" {
+	if err == nil && id.Turn == "" && !e.OwnToken {
 		id, err = s.identify(r)
 	}
 	_, token := presented(r)
@@ -220,7 +220,7 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 	if w.spare && !e.AnyHost && (!id.Admin || e.Stream && e.Access != Admin) {
 		return errFull
 	}
-	if err == nil {
+	if err == nil && !e.OwnToken {
 		s.uncount(w)
 	}
 	if w.crowded {

@@ -56,6 +56,18 @@ func (s *Server) URL(r *http.Request, path string) string {
 	return s.opt.BasePath + path
 }
 
+// AbsoluteURL is [Server.URL] with the scheme and the host by which the client reached the server, for programs that get the URL elsewhere.
+func (s *Server) AbsoluteURL(r *http.Request, path string) string {
+	u := s.URL(r, path)
+	if !strings.HasPrefix(u, "/") {
+		return u
+	}
+	if s.secure(r) {
+		return "https://" + r.Host + u
+	}
+	return "http://" + r.Host + u
+}
+
 // below removes the base path from a request. If the request has another path, outside is true.
 //
 // The request is copied, because handlers of net/http must not change the one that they get. The raw path

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -20,16 +19,4 @@ func TestACPEditor(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-}
-
-// buildLeat builds the program. binary.Leat would build in this module, which doesn't know the program's dependencies.
-func buildLeat(ctx context.Context, t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "leat")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/leat")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build leat: %v\n%s", err, out)
-	}
-	return path
 }

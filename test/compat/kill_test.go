@@ -4,13 +4,14 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 )
 
 // The clients while the program is killed, by their own tests in the folder node.
 func TestKill(t *testing.T) {
-	for _, name := range []string{"a2a-0", "acp-0", "ag-ui-1", "ai-7", "langgraph-1", "@letta-ai/letta-client", "openai-7"} {
+	for _, name := range []string{"a2a-0", "acp-0", "ag-ui-1", "ai-7", "@durable-streams/client", "langgraph-1", "@letta-ai/letta-client", "openai-7"} {
 		requireNode(t, name)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -19,6 +20,7 @@ func TestKill(t *testing.T) {
 	for _, args := range [][]string{
 		{"--test", "--test-timeout=300000", "vercel-kill.test.js"},
 		{"agui-kill.js"},
+		{"durable-kill.js"},
 		{"--test", "--test-timeout=300000", "acp-kill.test.js"},
 		{"--test", "--test-timeout=300000", "a2a-kill.test.js"},
 		{"--test", "--test-timeout=300000", "letta-kill.test.js"},
@@ -31,6 +33,18 @@ func TestKill(t *testing.T) {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}
+}
+
+// buildLeat builds the program. Package binary would build in this module, which doesn't know the program's dependencies.
+func buildLeat(ctx context.Context, t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "leat")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/leat")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build leat: %v\n%s", err, out)
+	}
+	return path
 }
 
 // requireNode skips the test if a package for Node is not installed.

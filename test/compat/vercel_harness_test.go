@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,10 +19,12 @@ import (
 	"github.com/leat-dev/leat/dialect/all"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/a2a"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
+	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/langgraph"
 	"github.com/leat-dev/leat/internal/server/letta"
@@ -224,6 +227,7 @@ func serveChats(t *testing.T) (url, control string) {
 	compat.Register(srv, gw)
 	responses.Register(srv, gw)
 	vercel.Register(srv, gw)
+	durable.Register(srv, gw, durable.Options{Wait: time.Second, Store: streams.New(gw, j, slog.New(slog.DiscardHandler))})
 	native.Register(srv, gw)
 	eliza.Register(srv, gw, eliza.Options{})
 	ts, gateServer := httptest.NewServer(srv), httptest.NewServer(g)

@@ -67,6 +67,7 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	c.Record.check(bad)
 	c.Terminal.check(c.Token, bad)
 	c.Plugins.check(bad)
+	c.Outputs.check(bad)
 	c.checkChannels(bad)
 	c.Voice.check(bad)
 	if c.Sync != syncFull && c.Sync != syncNormal {

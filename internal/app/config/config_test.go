@@ -318,6 +318,7 @@ func TestEnvironment(t *testing.T) {
 		"voice.recognition.url": "http://a", "voice.recognition.key": "k", "voice.recognition.key_env": "K", "voice.recognition.key_file": "/k",
 		"voice.recognition.model": "m", "voice.recognition.language": "de",
 	})
+	maps.Copy(values, map[string]string{"outputs.durable_streams": "false", "outputs.durable_streams_store": "true", "outputs.durable_streams_wait": "9s"})
 	maps.Copy(values, map[string]string{"outputs.a2a": "false", "outputs.agui": "false", "outputs.langgraph": "false", "outputs.letta": "false", "outputs.responses": "false", "outputs.vercel": "false"})
 	maps.Copy(values, map[string]string{"outputs.openclaw": "true", "outputs.openclaw_ui": "/ui"})
 	maps.Copy(values, map[string]string{"record.enabled": "false", "record.keep": "1h", "record.size": "2MiB"})

@@ -84,15 +84,36 @@ func (f *Files) check(data string, bad reporter) {
 
 // Outputs says for which clients of other protocols the gateway has routes.
 type Outputs struct {
-	A2A       bool `yaml:"a2a"`
-	AGUI      bool `yaml:"agui"`
-	LangGraph bool `yaml:"langgraph"`
-	Letta     bool `yaml:"letta"`
-	OpenClaw  bool `yaml:"openclaw"`
+	A2A  bool `yaml:"a2a"`
+	AGUI bool `yaml:"agui"`
+	// DurableStreams shows conversations and turns as streams. DurableStreamsStore also lets users create streams.
+	DurableStreams      bool     `yaml:"durable_streams"`
+	DurableStreamsStore bool     `yaml:"durable_streams_store"`
+	DurableStreamsWait  Duration `yaml:"durable_streams_wait"`
+	LangGraph           bool     `yaml:"langgraph"`
+	Letta               bool     `yaml:"letta"`
+	OpenClaw            bool     `yaml:"openclaw"`
 	// OpenClawUI is the folder of the Control UI; empty for none.
 	OpenClawUI string `yaml:"openclaw_ui"`
 	Responses  bool   `yaml:"responses"`
 	Vercel     bool   `yaml:"vercel"`
+}
+
+// defaultStreamsWait is how long a long poll of a stream waits for data: less than the 30 to 60 seconds after which proxies give up a request
+// without an answer. maxStreamsWait is the longest that any known proxy waits.
+const (
+	defaultStreamsWait = 20 * time.Second
+	maxStreamsWait     = 5 * time.Minute
+)
+
+// check refuses a store without the routes that read it, and times with which clients would poll all the time or lose their connections.
+func (o *Outputs) check(bad reporter) {
+	if o.DurableStreamsStore && !o.DurableStreams {
+		bad("outputs.durable_streams_store", "requires outputs.durable_streams: true")
+	}
+	if wait := time.Duration(o.DurableStreamsWait); wait < time.Second || wait > maxStreamsWait {
+		bad("outputs.durable_streams_wait", "%v must be between 1s and %v", wait, maxStreamsWait)
+	}
 }
 
 // Plugins configures plugins that are installed while the gateway runs.

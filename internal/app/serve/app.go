@@ -19,11 +19,13 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/hub"
 	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/gateway/push"
+	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/a2a"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/compat"
+	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	fileserver "github.com/leat-dev/leat/internal/server/files"
 	"github.com/leat-dev/leat/internal/server/langgraph"
@@ -92,6 +94,7 @@ type App struct {
 	files    *attachments.Service
 	captures *capture.Log
 	pushes   *push.Service
+	streams  *streams.Store
 	server   *server.Server
 	data     dataJobs
 	reloader *reloader
@@ -243,6 +246,7 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 	}
 	a.files = attachments.NewService(files, a.gateway)
 	a.pushes = push.NewService(turns, a.gateway)
+	a.streams = streams.New(a.gateway, a.journal, a.log.With("part", "streams"))
 	overlook(a.metrics.overview, a.cfg.DefaultAgent, a.roster, a.plugins, a.channels, a.gateway)
 	return nil
 }
@@ -308,6 +312,13 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	}
 	if a.cfg.Outputs.AGUI {
 		agui.Register(srv, a.gateway)
+	}
+	if a.cfg.Outputs.DurableStreams {
+		opt := durable.Options{Wait: time.Duration(a.cfg.Outputs.DurableStreamsWait)}
+		if a.cfg.Outputs.DurableStreamsStore {
+			opt.Store = a.streams
+		}
+		durable.Register(srv, a.gateway, opt)
 	}
 	if a.cfg.Outputs.Letta {
 		letta.Register(srv, a.gateway)

@@ -17,6 +17,7 @@ import (
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/data"
+	"github.com/leat-dev/leat/internal/gateway/streams"
 	surface "github.com/leat-dev/leat/internal/server/data"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/usage"
@@ -40,14 +41,16 @@ func collections() []data.Collection {
 		}}, // how far it has heard spoken answers
 		{Name: "push", Prefix: webpush.Prefix, Of: data.BySubject, Private: true}, // browsers that are notified; their endpoints are secrets
 		{Name: "turns", Prefix: "turn/", Of: data.BySubject, Private: true},       // for whom turns are queued
+		{Name: "streams", Prefix: streams.Prefix, Of: data.BySubject},             // what they are; their data is deleted with them
 		channel.Collection(),
 	}
 }
 
-// dataJobs deletes expired data, and data that a purge requests, in two goroutines that run from start to stop.
+// dataJobs deletes expired data, and data that a purge requests, in three goroutines that run from start to stop.
 type dataJobs struct {
 	retention *data.Retention
 	purger    *data.Purger
+	streams   *streams.Store
 
 	cancel context.CancelFunc // nil before start
 	tasks  *sync.WaitGroup
@@ -59,7 +62,8 @@ func (a *App) registerData() dataJobs {
 	log := a.log.With("part", "data")
 	k := dataJobs{
 		retention: data.NewRetention(a.gateway, a.journal, agesOf(&a.cfg), a.cfg.DefaultAgent, log),
-		purger:    data.NewPurger(a.gateway, a.journal, a.files, collections(), log),
+		purger:    data.NewPurger(a.gateway, a.journal, a.files, a.streams, collections(), log),
+		streams:   a.streams,
 		tasks:     new(sync.WaitGroup),
 	}
 	surface.Register(a.server, a.gateway, surface.Options{
@@ -68,14 +72,15 @@ func (a *App) registerData() dataJobs {
 	return k
 }
 
-// start runs both until stop is called. The gateway must have started.
+// start runs all until stop is called. The gateway must have started.
 func (k *dataJobs) start(ctx context.Context) {
 	ctx, k.cancel = context.WithCancel(ctx)
 	k.tasks.Go(func() { k.retention.Run(ctx) })
 	k.tasks.Go(func() { k.purger.Run(ctx) })
+	k.tasks.Go(func() { k.streams.Run(ctx) })
 }
 
-// stop returns when both have ended.
+// stop returns when all have ended.
 func (k *dataJobs) stop() {
 	k.cancel()
 	k.tasks.Wait()

@@ -43,7 +43,7 @@ func TestPurgeOfPositions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	purged, err := data.NewPurger(gw, j, nil, collections(), slog.New(slog.DiscardHandler)).Purge(t.Context(), admin, data.Subject{Tenant: "t", Subject: "bob"}, false)
+	purged, err := data.NewPurger(gw, j, nil, nil, collections(), slog.New(slog.DiscardHandler)).Purge(t.Context(), admin, data.Subject{Tenant: "t", Subject: "bob"}, false)
 	if err != nil || purged.Keys["read"] != 1 {
 		t.Errorf("%+v, %v", purged, err)
 	}

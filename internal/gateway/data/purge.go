@@ -61,6 +61,7 @@ type Purger struct {
 	gw            *gateway.Gateway
 	journal       purgeJournal
 	uploads       uploadEraser // may be nil
+	streams       streamEraser // may be nil
 	collections   []Collection
 	log           *slog.Logger
 	purgeSlot     chan struct{} // capacity 1: holds a value while a purge runs
@@ -73,10 +74,16 @@ type uploadEraser interface {
 	EraseUploads(ctx context.Context, p gateway.Principal, tenant, subject string) error
 }
 
-// NewPurger returns a purger of the gateway's conversations, of uploads and of the collections. If uploads is nil, there are
-// none to remove.
-func NewPurger(gw *gateway.Gateway, j purgeJournal, uploads uploadEraser, collections []Collection, log *slog.Logger) *Purger {
-	return &Purger{gw: gw, journal: j, uploads: uploads, collections: collections, log: log, purgeSlot: make(chan struct{}, 1), interruptions: make(chan struct{}, 1)}
+// streamEraser removes the streams that users have created. streams.Store implements it.
+type streamEraser interface {
+	// Erase removes a user's streams and returns how many there were.
+	Erase(ctx context.Context, tenant, subject string) (int, error)
+}
+
+// NewPurger returns a purger of the gateway's conversations, of uploads, of streams and of the collections. If uploads or streams is nil, there
+// are none to remove.
+func NewPurger(gw *gateway.Gateway, j purgeJournal, uploads uploadEraser, streams streamEraser, collections []Collection, log *slog.Logger) *Purger {
+	return &Purger{gw: gw, journal: j, uploads: uploads, streams: streams, collections: collections, log: log, purgeSlot: make(chan struct{}, 1), interruptions: make(chan struct{}, 1)}
 }
 
 // Run resumes interrupted purges until the context ends. A purge is interrupted by the end of the process, or when the client
@@ -280,6 +287,9 @@ func (p *Purger) count(ctx context.Context, principal gateway.Principal, of Subj
 	return err
 }
 
+// streamCollection is the name of the streams in the counts of a purge. The collection of their keys, which a dry run counts, has it too.
+const streamCollection = "streams"
+
 // remove removes the data. It can be repeated after an interruption, because each step finds only the data that is left: conversations
 // first, then uploads, access to conversations of others, messages in them, the keys of the collections, and finally the name in the audit
 // log.
@@ -305,6 +315,15 @@ func (p *Purger) remove(ctx context.Context, principal gateway.Principal, of Sub
 	if p.uploads != nil {
 		if err := p.uploads.EraseUploads(ctx, principal, of.Tenant, of.Subject); err != nil {
 			return err
+		}
+	}
+	if p.streams != nil {
+		n, err := p.streams.Erase(ctx, of.Tenant, of.Subject)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			report.Keys[streamCollection] = n
 		}
 	}
 	var err error

@@ -61,7 +61,7 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	if _, err := h.Holds().Place(t.Context(), admin, gateway.Hold{Tenant: alice.Tenant, Subject: alice.Subject}); err != nil {
 		t.Fatal(err)
 	}
-	p := data.NewPurger(h.Gateway, j, nil, []data.Collection{usage}, quiet)
+	p := data.NewPurger(h.Gateway, j, nil, nil, []data.Collection{usage}, quiet)
 	var r *gateway.Rejection
 	if _, err := p.Purge(t.Context(), admin, subject(alice), false); !errors.As(err, &r) || r.Reason != gateway.ReasonHeld {
 		t.Errorf("purge under a legal hold: %v", err)
@@ -202,7 +202,7 @@ func TestPurgeResumes(t *testing.T) {
 		d.left.Store(int32(cut))
 		killed := newHarness(t, d)
 		d.armed.Store(true)
-		_, err := data.NewPurger(killed.Gateway, killed.journal, nil, []data.Collection{usage}, quiet).Purge(t.Context(), admin, subject(alice), false)
+		_, err := data.NewPurger(killed.Gateway, killed.journal, nil, nil, []data.Collection{usage}, quiet).Purge(t.Context(), admin, subject(alice), false)
 		killed.close()
 		if err == nil {
 			if cut < 6 {
@@ -218,7 +218,7 @@ func TestPurgeResumes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := data.NewPurger(h.Gateway, j, nil, []data.Collection{usage}, quiet).Finish(t.Context()); err != nil {
+		if err := data.NewPurger(h.Gateway, j, nil, nil, []data.Collection{usage}, quiet).Finish(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if len(begun) > 0 {
@@ -249,7 +249,7 @@ func TestPurgeWithoutCaller(t *testing.T) {
 		cancel()
 		return data.BySubject(kv, tenant, subject)
 	}
-	p := data.NewPurger(h.Gateway, h.journal, nil, []data.Collection{away}, quiet)
+	p := data.NewPurger(h.Gateway, h.journal, nil, nil, []data.Collection{away}, quiet)
 	if _, err := p.Purge(ctx, admin, subject(alice), false); !errors.Is(err, context.Canceled) {
 		t.Fatalf("interrupted purge: %v", err)
 	}

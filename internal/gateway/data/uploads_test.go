@@ -77,7 +77,7 @@ func TestPurgeRemovesUploads(t *testing.T) {
 	if _, err := h.Holds().Place(t.Context(), admin, hold); err != nil {
 		t.Fatal(err)
 	}
-	p := data.NewPurger(h.Gateway, j, uploads, nil, quiet)
+	p := data.NewPurger(h.Gateway, j, uploads, nil, nil, quiet)
 	var held *gateway.Rejection
 	if _, err := p.Purge(t.Context(), admin, subject(alice), false); !errors.As(err, &held) || held.Reason != gateway.ReasonHeld {
 		t.Errorf("purge under a legal hold: %v", err)

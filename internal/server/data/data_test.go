@@ -48,7 +48,7 @@ func newSite(t *testing.T) *site {
 	}
 	srv := server.New(server.Options{Token: token})
 	surface.Register(srv, gw, surface.Options{
-		Retention: data.NewRetention(gw, j, data.Ages{}, "a", log), Purger: data.NewPurger(gw, j, nil, nil, log),
+		Retention: data.NewRetention(gw, j, data.Ages{}, "a", log), Purger: data.NewPurger(gw, j, nil, nil, nil, log),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),
 	})
 	s := &site{t, gw, httptest.NewServer(srv)}

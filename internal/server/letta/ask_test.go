@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -36,89 +35,6 @@ var requester = agentFunc(func(ctx context.Context, in agent.Input, out *agent.E
 	}
 	return out.Text("decision=" + string(a.Decision) + " text=" + a.Text)
 })
-
-// lettaCode makes a request as Letta Code does, and returns the frames of the response.
-func (h *harness) lettaCode(path, body string) (frames []frame) {
-	h.t.Helper()
-	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+path, strings.NewReader(body))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+secret)
-	r.Header.Set("X-Letta-Source", "letta-code")
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		h.t.Fatalf("%s: %d %s %v", path, res.StatusCode, b, err)
-	}
-	return framesOf(h.t, string(b))
-}
-
-// frame has the fields of a frame that the tests look at.
-type frame struct {
-	ID      string `json:"id"`
-	Type    string `json:"message_type"`
-	Otid    string `json:"otid"`
-	Run     string `json:"run_id"`
-	SeqID   int64  `json:"seq_id"`
-	Date    string `json:"date"`
-	Content string `json:"content"`
-	Call    *call  `json:"tool_call"`
-	CallID  string `json:"tool_call_id"`
-	Return  string `json:"tool_return"`
-	Status  string `json:"status"`
-	Stop    string `json:"stop_reason"`
-}
-
-// framesOf returns the frames of a stream, without pings.
-func framesOf(t *testing.T, stream string) (list []frame) {
-	t.Helper()
-	for line := range strings.Lines(stream) {
-		data, isData := strings.CutPrefix(line, "data: ")
-		if !isData || strings.HasPrefix(data, "[DONE]") {
-			continue
-		}
-		var f frame
-		if err := json.Unmarshal([]byte(data), &f); err != nil {
-			t.Fatalf("%v: %s", err, data)
-		}
-		if f.Type != typePing {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// find returns the frames of a type.
-func find(frames []frame, kind string) (list []frame) {
-	for _, f := range frames {
-		if f.Type == kind {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// textIn returns the visible text of frames.
-func textIn(frames []frame) (text string) {
-	for _, f := range find(frames, typeAssistant) {
-		text += f.Content
-	}
-	return text
-}
-
-// result is the body of a tool's result, and denial that of a refusal.
-func result(callID, status, text string) string {
-	return `{"messages":[{"type":"approval","approvals":[{"type":"tool","tool_call_id":"` + callID + `","status":"` + status + `","tool_return":` + encode(text) + `}]}]}`
-}
-
-func denial(callID, reason string) string {
-	return `{"messages":[{"type":"approval","approvals":[{"type":"approval","tool_call_id":"` + callID + `","approve":false,"reason":"` + reason + `"}]}]}`
-}
 
 // Letta Code shows approvals and questions as forms, and what its user chooses or types reaches the agent.
 func TestForms(t *testing.T) {
@@ -324,9 +240,4 @@ func TestMessageInsteadOfAnswer(t *testing.T) {
 	if got := textIn(whole.Messages); got != "First. decision=deny text=cancelledre: hello" {
 		t.Errorf("the repetition gets %q", got)
 	}
-}
-
-// answerJSON is the response without a stream.
-type answerJSON struct {
-	Messages []frame `json:"messages"`
 }

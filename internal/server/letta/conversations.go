@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
@@ -54,6 +55,10 @@ func (s *surface) conversations(w http.ResponseWriter, r *http.Request, p gatewa
 		return err
 	}
 	agent := withoutPrefix(r.URL.Query().Get("agent_id"), agentPrefix)
+	direct, err := s.directChats(r.Context(), p, agent)
+	if err != nil {
+		return err
+	}
 	result := []conversation{}
 	var last *journal.Summary
 	for {
@@ -62,7 +67,7 @@ func (s *surface) conversations(w http.ResponseWriter, r *http.Request, p gatewa
 			return err
 		}
 		for i := range list {
-			if c := s.conversationOf(p, &list[i]); agent == "" || c.Agent == agentPrefix+agent {
+			if c := s.conversationOf(p, &list[i]); (agent == "" || c.Agent == agentPrefix+agent) && !direct[list[i].ID] {
 				result = append(result, c)
 			}
 		}
@@ -75,6 +80,22 @@ func (s *surface) conversations(w http.ResponseWriter, r *http.Request, p gatewa
 		slices.Reverse(result)
 	}
 	return server.Respond(w, elements(result, pg, func(c *conversation) string { return c.ID }), nil)
+}
+
+// directChats returns the ids of the default conversations of an agent, or of all agents. As in Letta, they are not in the list: Letta Code adds that of its agent.
+func (s *surface) directChats(ctx context.Context, p gateway.Principal, agent string) (map[string]bool, error) {
+	ids := map[string]bool{}
+	for _, a := range s.gw.Catalog().Agents(p) {
+		if agent != "" && a.Name != agent {
+			continue
+		}
+		id, _, err := s.chats.Find(ctx, p, ownChat(a.Name))
+		if err != nil {
+			return nil, err
+		}
+		ids[id] = true
+	}
+	return ids, nil
 }
 
 // create answers POST /v1/conversations/.
@@ -102,9 +123,45 @@ func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return server.Respond(w, s.conversationOf(p, &c), nil)
 }
 
+// defaultConversation is the id of the conversation that an agent has for clients that name none. The request has the id of the agent then. Letta Code
+// offers it in its list of conversations.
+const defaultConversation = "default"
+
+// directAgent returns the agent whose own conversation a path means, or nil. agent is its id in the body of the request, if that has one. A stop has the id of
+// the agent in the place of the conversation's.
+func (s *surface) directAgent(r *http.Request, p gateway.Principal, agent string) (*gateway.AgentInfo, error) {
+	id := r.PathValue("conversation")
+	if id == defaultConversation {
+		return s.find(p, cmp.Or(agent, r.URL.Query().Get("agent_id")))
+	}
+	if strings.HasPrefix(id, agentPrefix) {
+		return s.find(p, id)
+	}
+	return nil, nil
+}
+
 // lookUp returns the conversation that a path names.
 func (s *surface) lookUp(r *http.Request, p gateway.Principal, action gateway.Action) (journal.Summary, error) {
-	return s.gw.Conversation(r.Context(), p, action, withoutPrefix(r.PathValue("conversation"), conversationPrefix))
+	return s.lookUpDirect(r, p, action, "")
+}
+
+// lookUpDirect is lookUp for requests that may have the agent in their body.
+func (s *surface) lookUpDirect(r *http.Request, p gateway.Principal, action gateway.Action, agent string) (journal.Summary, error) {
+	id := withoutPrefix(r.PathValue("conversation"), conversationPrefix)
+	a, err := s.directAgent(r, p, agent)
+	if err != nil {
+		return journal.Summary{}, err
+	}
+	if a != nil {
+		var isFound bool
+		if id, isFound, err = s.chats.Find(r.Context(), p, ownChat(a.Name)); err != nil {
+			return journal.Summary{}, err
+		}
+		if !isFound {
+			return journal.Summary{}, server.Errorf(http.StatusNotFound, server.ReasonNotFound, "this agent has no messages yet")
+		}
+	}
+	return s.gw.Conversation(r.Context(), p, action, id)
 }
 
 // conversation answers GET /v1/conversations/{conversation}. It has the id of the open requests in the context, where Letta Code looks for them when it starts.

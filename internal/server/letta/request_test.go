@@ -167,6 +167,37 @@ func TestSeveralMessages(t *testing.T) {
 	}
 }
 
+// The default conversation of an agent is the one for clients that name none.
+func TestDefaultConversation(t *testing.T) {
+	h := newHarness(t, asking, quota.Limits{})
+	h.ask(http.StatusNotFound, "alice", http.MethodGet, "/letta/v1/conversations/default?agent_id=agent-eliza", "")
+	h.ask(http.StatusNotFound, "alice", http.MethodPost, "/letta/v1/conversations/default/messages", body("1", "hi"))
+	direct := strings.TrimSuffix(body("1", "hi"), "}") + `,"agent_id":"agent-eliza"}`
+	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/default/messages", direct); !strings.Contains(stream, typeApproval) {
+		t.Errorf("got %s", stream)
+	}
+	for path, want := range map[string]string{
+		"/letta/v1/conversations/default/messages?agent_id=agent-eliza": typeApproval,
+		"/letta/v1/agents/agent-eliza/messages":                         typeApproval,
+		"/letta/v1/conversations/default?agent_id=agent-eliza":          `.requests"]`,
+	} {
+		if got := h.ask(http.StatusOK, "alice", http.MethodGet, path, ""); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	h.begin("alice")
+	if got := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/conversations/?agent_id=agent-eliza", ""); strings.Count(got, `"id"`) != 1 {
+		t.Errorf("the list is %s", got)
+	}
+	again := h.ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/default/stream", `{"agent_id":"agent-eliza","otid":"1"}`)
+	if !strings.Contains(again, stopApproval) {
+		t.Errorf("got %s", again)
+	}
+	if got := h.ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/agent-eliza/cancel", "{}"); !strings.Contains(got, stopCancelled) {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A run that failed says why, and Letta Code doesn't send the message again by itself. Lists of types have the calls with their results.
 func TestFailedRun(t *testing.T) {
 	h := newHarness(t, agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
@@ -184,6 +215,12 @@ func TestFailedRun(t *testing.T) {
 	run := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/runs/"+frames[0].Run, "")
 	if want := `"metadata":{"error":{"error_type":"llm_error","message":"The model is busy.","retryable":false}}`; !strings.Contains(run, want) {
 		t.Errorf("the run is %s", run)
+	}
+	for query, want := range map[string]int{"": 1, "&statuses=failed&statuses=running": 1, "&statuses=running": 0} {
+		list := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/runs/?conversation_id="+path[strings.LastIndex(path, "/")+1:]+query, "")
+		if strings.Count(list, `"id"`) != want {
+			t.Errorf("the runs of %q are %s", query, list)
+		}
 	}
 	for types, want := range map[string][]string{
 		"tool_return_message": {typeCall, typeReturn}, "user_message": {typeUser}, "tool_call_message": {typeCall}, "": {typeUser, typeCall, typeReturn},

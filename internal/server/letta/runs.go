@@ -89,19 +89,20 @@ func (s *surface) runMessages(w http.ResponseWriter, r *http.Request, p gateway.
 	return s.list(w, r, p, conversation, turn.ID)
 }
 
-// runs answers GET /v1/runs/ with the runs of a conversation. Without one it is empty: Leat has no list of all turns.
+// runs answers GET /v1/runs/ with the runs of a conversation, also only those in some states. Without one it is empty: Leat has no list of all turns.
 func (s *surface) runs(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	pg, err := pageOf(r, "desc")
 	if err != nil {
 		return err
 	}
-	list := []runState{}
+	list, statuses := []runState{}, r.URL.Query()["statuses"]
 	if id := withoutPrefix(r.URL.Query().Get("conversation_id"), conversationPrefix); id != "" {
 		err = s.gw.ViewTranscript(r.Context(), p, id, func(t *transcript.Transcript) bool {
 			list = list[:0]
 			for _, turn := range t.Turns {
-				if turn.Independent() {
-					list = append(list, stateOfRun(id, turn))
+				state := stateOfRun(id, turn)
+				if turn.Independent() && (len(statuses) == 0 || slices.Contains(statuses, state.Status)) {
+					list = append(list, state)
 				}
 			}
 			return !t.Earlier
@@ -125,6 +126,8 @@ type position struct {
 	// lost the response to its message knows nothing else.
 	Run  string `json:"run_id"`
 	Otid string `json:"otid"`
+	// Agent is that of the default conversation.
+	Agent string `json:"agent_id"`
 }
 
 // resume answers POST /v1/runs/{run}/stream with the frames of a run after one of them.
@@ -147,7 +150,7 @@ func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err := server.Decode(r, &at); err != nil {
 		return err
 	}
-	c, err := s.lookUp(r, p, gateway.ActionRead)
+	c, err := s.lookUpDirect(r, p, gateway.ActionRead, at.Agent)
 	if err != nil {
 		return err
 	}

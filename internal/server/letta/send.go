@@ -21,6 +21,8 @@ type request struct {
 	Streaming *bool           `json:"streaming"`
 	Pings     *bool           `json:"include_pings"`
 	Tools     []clientTool    `json:"client_tools"`
+	// Agent is that of the default conversation.
+	Agent string `json:"agent_id"`
 }
 
 // clientTool is a tool that a client offers.
@@ -82,11 +84,17 @@ func (m *sentMessage) isAnswer() bool { return m.Type == "approval" || len(m.App
 
 // send answers POST /v1/conversations/{conversation}/messages. It streams unless the client says otherwise.
 func (s *surface) send(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	c, err := s.lookUp(r, p, gateway.ActionWrite)
-	if err != nil {
-		return err
-	}
-	return s.sendTo(w, r, p, func(context.Context) (string, error) { return c.ID, nil }, true)
+	return s.sendTo(w, r, p, func(ctx context.Context, agent string) (string, error) {
+		a, err := s.directAgent(r, p, agent)
+		if err != nil {
+			return "", err
+		}
+		if a != nil {
+			return s.chats.Open(ctx, p, ownChat(a.Name), a.Name)
+		}
+		c, err := s.lookUp(r, p, gateway.ActionWrite)
+		return c.ID, err
+	}, true)
 }
 
 // sendToAgent answers POST /v1/agents/{agent}/messages, with the whole answer unless the client wants a stream.
@@ -105,12 +113,14 @@ func (s *surface) toAgent(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	if err != nil {
 		return err
 	}
-	open := func(ctx context.Context) (string, error) { return s.chats.Open(ctx, p, ownChat(a.Name), a.Name) }
+	open := func(ctx context.Context, _ string) (string, error) {
+		return s.chats.Open(ctx, p, ownChat(a.Name), a.Name)
+	}
 	return s.sendTo(w, r, p, open, isStream)
 }
 
-// sendTo adds a message or answers to a conversation, and responds with the run.
-func (s *surface) sendTo(w http.ResponseWriter, r *http.Request, p gateway.Principal, open func(context.Context) (string, error), isStream bool) error {
+// sendTo adds a message or answers to a conversation, and responds with the run. open returns the conversation; it gets the id of the agent in the body.
+func (s *surface) sendTo(w http.ResponseWriter, r *http.Request, p gateway.Principal, open func(ctx context.Context, agent string) (string, error), isStream bool) error {
 	rq, answers, messages, err := parse(r)
 	if err != nil {
 		return err
@@ -122,7 +132,7 @@ func (s *surface) sendTo(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	}
 	defer leave()
 	to := target{hasPings: rq.Pings == nil || *rq.Pings, isAsker: isAsker(r, rq.Tools)}
-	if to.conversation, err = open(r.Context()); err != nil {
+	if to.conversation, err = open(r.Context(), rq.Agent); err != nil {
 		return err
 	}
 	if answers != nil {

@@ -97,6 +97,15 @@ type DamageReporter interface {
 // SystemPrefix is the prefix of the ids of the gateway's own logs, such as signals and audit.
 const SystemPrefix = "$"
 
+// StreamPrefix is the prefix of the ids of logs that clients write themselves. Like the gateway's own logs they aren't conversations, and are in
+// no list. Unlike them they have no records about conversations, and a damaged one isn't read.
+const StreamPrefix = SystemPrefix + "stream-"
+
+// IsSystem reports whether an id is one of the gateway's own logs.
+func IsSystem(id string) bool {
+	return strings.HasPrefix(id, SystemPrefix) && !strings.HasPrefix(id, StreamPrefix)
+}
+
 // Batch is written in one transaction. It belongs to one conversation.
 type Batch struct {
 	Conversation string

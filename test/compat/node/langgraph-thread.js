@@ -8,6 +8,7 @@ import { StreamController as Controller15 } from 'langgraph-1/stream';
 export const { LEAT_URL: url, LEAT_TOKEN: token, LEAT_GATES: gates } = process.env;
 export const generations = { '1.11.0': [Client11, Controller11], '1.15.0': [Client15, Controller15] };
 export const open = (gate) => fetch(`${gates}/${gate}`);
+const patience = Number(process.env.LEAT_PATIENCE ?? 60_000); // milliseconds
 export const newClient = (version = '1.15.0', { base = url, ...options } = {}) => new generations[version][0]({ apiUrl: `${base}/langgraph`, apiKey: token, ...options });
 
 // newThread returns the controller of a thread. until waits for a condition of its state.
@@ -17,27 +18,26 @@ export function newThread(version, { agent = 'plain', id = null, base, fetch, ..
     assistantId: agent, client, threadId: id, fetch, reconnectDelayMs: () => 10, maxReconnectAttempts: 1000, transport: 'sse', ...options,
   });
   const state = () => controller.rootStore.getSnapshot();
-  const until = (condition) => new Promise((resolve) => {
-    const busy = setInterval(() => {}, 60_000); // else Node ends when nothing else happens, and the test says nothing useful
+  const until = (condition) => new Promise((resolve, reject) => {
+    const busy = setTimeout(() => reject(new Error(`not ${condition}: ${state().isLoading} ${state().error} ${JSON.stringify(shortOf(state().messages)).slice(0, 2000)}`)), patience);
     const check = () => {
       if (!condition(state())) return;
       unsubscribe();
-      clearInterval(busy);
+      clearTimeout(busy);
       resolve();
     };
     const unsubscribe = controller.rootStore.subscribe(check);
     check();
   });
   const submit = (message, submitOptions) => controller.submit({ messages: [{ type: 'human', id: crypto.randomUUID(), ...message }] }, submitOptions);
-  // settle waits until nothing runs, and the client shows what the gateway has.
+  // settle waits until nothing runs, and the client shows what the gateway has. Another client may begin something meanwhile.
   const settle = async () => {
-    for (;;) {
+    for (const begin = Date.now(); ;) {
       const { next, interrupts, values } = await client.threads.getState(state().threadId);
-      if (next.length === 0 || interrupts.length > 0) {
-        const want = JSON.stringify(values.messages.map((m) => [m.id, textOfOne(m)]));
-        await until((s) => !s.isLoading && JSON.stringify(s.messages.map((m) => [m.id, m.text])) === want);
-        return;
-      }
+      const want = JSON.stringify(values.messages.map((m) => [m.id, textOfOne(m)]));
+      const s = state();
+      if ((next.length === 0 || interrupts.length > 0) && !s.isLoading && JSON.stringify(s.messages.map((m) => [m.id, m.text])) === want) return;
+      if (Date.now() - begin > patience) throw new Error(`the client shows ${s.isLoading} ${JSON.stringify(shortOf(s.messages))}, and the gateway has ${next} ${want}`);
       await delay(20); // polls another process
     }
   };

@@ -142,7 +142,6 @@ for (const version of Object.keys(generations)) {
     await open(`${gate}-end`);
     await sent;
     await thread.until((s) => !s.isLoading && textOf(s.messages) === long);
-    assert.equal(textOf(first.state().messages), long);
     await settle(thread);
     await settle(first);
   });

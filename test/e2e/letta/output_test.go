@@ -259,25 +259,27 @@ func (o *output) twoWindows(t *testing.T) {
 	second.wait(t, "re: hello at last")
 }
 
-// kill kills the gateway in the middle of an answer whose agent continues.
+// kill kills the gateway twice in the middle of an answer whose agent continues.
 func (o *output) kill(t *testing.T, w *worker) {
 	id := o.client.CreateConversation(t, "worker")
 	s := o.open(t, id, "worker")
 	s.say(t, "work")
 	ingest := <-w.asked
-	ingest.push(t, "The first half, ")
-	s.wait(t, "The first half,")
-	o.leat.Signal(syscall.SIGKILL)
-	o.leat.Start(t)
-	ingest.push(t, "and the second.")
+	ingest.push(t, "The first part, ")
+	s.wait(t, "The first part,")
+	for _, text := range []string{"the second, ", "and the third."} {
+		o.leat.Signal(syscall.SIGKILL)
+		o.leat.Start(t)
+		ingest.push(t, text)
+	}
 	ingest.end(t)
 	turn := o.waitEnd(t, id, 0)
-	if got := o.client.FullTranscript(t, id).Visible(turn.ID); got != "The first half, and the second." {
+	if got := o.client.FullTranscript(t, id).Visible(turn.ID); got != "The first part, the second, and the third." {
 		t.Errorf("the text is %q", got)
 	}
 	s.close()
 	s = o.open(t, id, "worker")
-	s.wait(t, "The first half, and the second.")
+	s.wait(t, "The first part, the second, and the third.")
 	s.say(t, "work on")
 	ingest = <-w.asked
 	ingest.push(t, "Done.")

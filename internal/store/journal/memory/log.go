@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/event"
@@ -239,7 +238,7 @@ func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) err
 func (j *Journal) Delete(ctx context.Context, conversation string) error {
 	err := j.use(ctx, &j.mu, conversation, func(*log) error {
 		for id, l := range j.logs {
-			if !strings.HasPrefix(id, journal.SystemPrefix) || id == conversation {
+			if !journal.IsSystem(id) || id == conversation {
 				continue
 			}
 			if err := l.blank(compact.About(conversation)); err != nil {

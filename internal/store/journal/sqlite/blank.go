@@ -43,7 +43,9 @@ func (j *Journal) blank(ctx context.Context, conversation string) error {
 	ids := map[string]int64{} // id to number
 	err := j.readTx(ctx, func(c *conn) error {
 		return c.forEach("SELECT id, n FROM conversations WHERE id >= ? AND id < ?", func(r row) error {
-			ids[r.text(0)] = r.int(1)
+			if system(r.text(0)) {
+				ids[r.text(0)] = r.int(1)
+			}
 			return nil
 		}, journal.SystemPrefix, after(journal.SystemPrefix))
 	})

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"modernc.org/sqlite/lib"
 
@@ -25,7 +24,7 @@ import (
 const advice = "restore a backup from before into another folder to read it there, then delete the conversation here"
 
 // system reports whether id is one of the gateway's own logs.
-func system(id string) bool { return strings.HasPrefix(id, journal.SystemPrefix) }
+func system(id string) bool { return journal.IsSystem(id) }
 
 // quarantine records the damage if err is about a conversation. It returns err. It is called on every error path that may see
 // damaged text, and logs each conversation once.
