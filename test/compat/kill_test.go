@@ -13,7 +13,7 @@ import (
 
 // The clients while the program is killed, by their own tests in the folder node.
 func TestKill(t *testing.T) {
-	for _, name := range []string{"acp-0", "ag-ui-1", "ai-7", "@durable-streams/client", "langgraph-1", "@letta-ai/letta-client", "openai-7"} {
+	for _, name := range []string{"a2a-0", "acp-0", "ag-ui-1", "ai-7", "@durable-streams/client", "langgraph-1", "@letta-ai/letta-client", "openai-7"} {
 		requireNode(t, name)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -24,6 +24,7 @@ func TestKill(t *testing.T) {
 		{"agui-kill.js"},
 		{"durable-kill.js"},
 		{"--test", "--test-timeout=300000", "acp-kill.test.js"},
+		{"--test", "--test-timeout=300000", "a2a-kill.test.js"},
 		{"--test", "--test-timeout=300000", "letta-kill.test.js"},
 		{"responses-kill.js"},
 		{"--test", "--test-timeout=300000", "langgraph-kill.test.js"},

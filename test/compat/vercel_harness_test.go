@@ -21,6 +21,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/a2a"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/durable"
@@ -219,6 +220,7 @@ func serveChats(t *testing.T) (url, control string) {
 		t.Fatal(err)
 	}
 	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond, AllowedOrigins: []string{"*"}})
+	a2a.Register(srv, gw)
 	agui.Register(srv, gw)
 	langgraph.Register(srv, gw)
 	letta.Register(srv, gw)
