@@ -1,11 +1,14 @@
 # What must hold before a change lands is .ci/run; here is what takes hours, and releases.
-.PHONY: full soak dist vad e2e-eliza e2e-letta e2e-letta-output e2e-openclaw e2e-openclaw-output
+.PHONY: full nightly soak dist vad e2e-eliza e2e-letta e2e-letta-output e2e-openclaw e2e-openclaw-output
 
 # How long the soak takes.
 HOURS ?= 1
 
 full: ## what takes hours: thousands of schedules, kills, fuzzing, the real upstreams with storms of 200 turns, the soak for HOURS
 	HOURS=$(HOURS) .ci/full
+
+nightly: ## the clients of other protocols in their newest two versions
+	.ci/nightly
 
 soak: ## a hundred streams with cuts, truncations and restarts for HOURS: their texts are right, and nothing that the gateway uses grows
 	LEAT_SOAK=$(HOURS)h go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/soak

@@ -14,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/a2a"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
@@ -98,6 +99,7 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	native.RegisterIngest(srv, gw, pushes)
 	eliza.Register(srv, gw, eliza.Options{})
 	compat.Register(srv, gw)
+	a2a.Register(srv, gw)
 	agui.Register(srv, gw)
 	langgraph.Register(srv, gw)
 	letta.Register(srv, gw)
@@ -109,7 +111,7 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 
 // Handler returns the HTTP handler of the gateway: Leat's protocol, the API of Eliza's clients, the APIs of
 // OpenAI (with Responses and conversations) and Anthropic under /v1, that of the AI SDK under /api/chat,
-// AG-UI under /agui, LangGraph's under /langgraph, Letta's under /letta, and the page.
+// A2A under /a2a, AG-UI under /agui, LangGraph's under /langgraph, Letta's under /letta, and the page.
 func (g *Gateway) Handler() http.Handler { return g.server }
 
 // Serve answers requests on the listener until the context is done, and closes the listener.

@@ -14,7 +14,7 @@ import (
 // Upload stores a file with a conversation, and returns what a part of kind media refers to it by. It is sent once: r can't be read again, so a
 // failure isn't retried, and only ctx limits how long it takes. The gateway detects the type of some files from their first bytes.
 //
-// Each file is stored once per conversation, so that uploading the same bytes again needs no more space. size is the file's length in bytes. A
+// Each file is stored once per conversation, so that uploading the same bytes again needs no additional space. size is the file's length in bytes. A
 // file that no message shows is deleted after a day.
 func (c *Client) Upload(ctx context.Context, id, name, mime string, r io.Reader, size int64) (event.Media, error) {
 	var result struct {

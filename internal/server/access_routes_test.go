@@ -143,6 +143,13 @@ var decided = map[string]decision{
 	"GET /v1/stream/__ds/jwks.json":                                         {sight: open},
 
 	// AG-UI. Each caller's threads are the caller's own conversations. A page connects to threads that don't exist yet, and may stop them too.
+	// Contexts and tasks. TestTasksAreTheirs of server/a2a checks whose tasks are shown, answered and canceled.
+	"GET /.well-known/agent-card.json":             {sight: common},
+	"GET /.well-known/agent.json":                  {sight: common},
+	"GET /a2a/.well-known/agent-card.json":         {sight: common},
+	"GET /a2a/{agent}/.well-known/agent-card.json": {sight: common},
+	"POST /a2a":                              {sight: scoped, body: `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"one","contextId":"one context for all","role":"ROLE_USER","parts":[{"text":"x"}]}}}`},
+	"POST /a2a/{agent}":                      {sight: scoped, body: `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"two","contextId":"one context for all","role":"ROLE_USER","parts":[{"text":"x"}]}}}`},
 	"GET /agui/info":                         {sight: common},
 	"POST /agui":                             {sight: scoped, body: `{"threadId":"one thread for all","runId":"r","messages":[{"id":"","role":"user","content":"x"}]}`},
 	"POST /agui/agent/{agent}/run":           {sight: scoped, body: `{"threadId":"one thread for all","runId":"r","messages":[{"id":"","role":"user","content":"x"}]}`},

@@ -32,6 +32,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/a2a"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/channels"
@@ -156,6 +157,7 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterTerminal(srv, eliza.TerminalOptions{})
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
+	a2a.Register(srv, gw)
 	agui.Register(srv, gw)
 	langgraph.Register(srv, gw)
 	letta.Register(srv, gw)

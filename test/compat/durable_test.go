@@ -40,7 +40,7 @@ func TestDurableSuite(t *testing.T) {
 	requireNode(t, "@durable-streams/server-conformance-tests")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	url := serveLeat(ctx, t)
+	url := serveLeat(t)
 	var passed [2]int
 	var runs sync.WaitGroup
 	for i, pattern := range []string{forkTests, "^(?!" + forkTests[1:] + ")"} {
@@ -72,9 +72,9 @@ func TestDurableSuite(t *testing.T) {
 }
 
 // serveLeat runs the program without a token until the test ends, and returns its address.
-func serveLeat(ctx context.Context, t *testing.T) (url string) {
+func serveLeat(t *testing.T) (url string) {
 	t.Helper()
-	path := buildLeat(ctx, t)
+	path := buildLeat(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

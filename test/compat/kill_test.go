@@ -2,26 +2,29 @@ package compat
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
 
 // The clients while the program is killed, by their own tests in the folder node.
 func TestKill(t *testing.T) {
-	for _, name := range []string{"acp-0", "ag-ui-1", "ai-7", "@durable-streams/client", "langgraph-1", "@letta-ai/letta-client", "openai-7"} {
+	for _, name := range []string{"a2a-0", "acp-0", "ag-ui-1", "ai-7", "@durable-streams/client", "langgraph-1", "@letta-ai/letta-client", "openai-7"} {
 		requireNode(t, name)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	path := buildLeat(ctx, t)
+	path := buildLeat(t)
 	for _, args := range [][]string{
 		{"--test", "--test-timeout=300000", "vercel-kill.test.js"},
 		{"agui-kill.js"},
 		{"durable-kill.js"},
 		{"--test", "--test-timeout=300000", "acp-kill.test.js"},
+		{"--test", "--test-timeout=300000", "a2a-kill.test.js"},
 		{"--test", "--test-timeout=300000", "letta-kill.test.js"},
 		{"responses-kill.js"},
 		{"--test", "--test-timeout=300000", "langgraph-kill.test.js"},
@@ -34,14 +37,39 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// buildLeat builds the program. Package binary would build in this module, which doesn't know the program's dependencies.
-func buildLeat(ctx context.Context, t *testing.T) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "leat")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/leat")
+// scratch is where the program is built; TestMain removes it.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "leat-compat"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(scratch); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leatBinary builds the program once. Package binary would build in this module, which doesn't know the program's dependencies.
+var leatBinary = sync.OnceValues(func() (path string, err error) {
+	path = filepath.Join(scratch, "leat")
+	build := exec.Command("go", "build", "-o", path, "./cmd/leat")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build leat: %v\n%s", err, out)
+		return "", fmt.Errorf("build leat: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func buildLeat(t *testing.T) string {
+	t.Helper()
+	path, err := leatBinary()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

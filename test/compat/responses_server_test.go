@@ -1,11 +1,8 @@
 package compat
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -21,14 +18,9 @@ func TestResponsesNode(t *testing.T) {
 	runClient(t, "node", "node", "--test", "--test-timeout=300000", "responses.test.js")
 }
 
-// The client for Python, by its own test in the folder python. LEAT_COMPAT_PYTHON is the interpreter of an environment that has it.
+// The client for Python, by its own test in the folder python.
 func TestResponsesPython(t *testing.T) {
-	python := cmp.Or(os.Getenv("LEAT_COMPAT_PYTHON"), "python3")
-	out, err := exec.CommandContext(t.Context(), python, "-c", "import openai; print(openai.__version__)").Output()
-	if err != nil || strings.TrimSpace(string(out)) != "3.54.0" {
-		t.Skip("SKIPPED: the client for Python is not installed; run pip install -r test/compat/python/requirements.txt in a virtual environment, and set LEAT_COMPAT_PYTHON to its python")
-	}
-	runClient(t, "python", python, "responses.py")
+	runPython(t, "responses.py")
 }
 
 // text is an input.

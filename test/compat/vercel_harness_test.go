@@ -21,6 +21,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/a2a"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/durable"
@@ -219,6 +220,7 @@ func serveChats(t *testing.T) (url, control string) {
 		t.Fatal(err)
 	}
 	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond, AllowedOrigins: []string{"*"}})
+	a2a.Register(srv, gw)
 	agui.Register(srv, gw)
 	langgraph.Register(srv, gw)
 	letta.Register(srv, gw)
@@ -254,4 +256,14 @@ func runClient(t *testing.T, folder, name string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// runPython runs a program of the folder python. LEAT_COMPAT_PYTHON is the interpreter of an environment with its requirements.
+func runPython(t *testing.T, program string) {
+	t.Helper()
+	python := os.Getenv("LEAT_COMPAT_PYTHON")
+	if python == "" {
+		t.Skip("SKIPPED: LEAT_COMPAT_PYTHON is not set; run pip install -r test/compat/python/requirements.txt in a virtual environment, and set it to the environment's python")
+	}
+	runClient(t, "python", python, program)
 }

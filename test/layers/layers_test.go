@@ -35,7 +35,7 @@ var layers = []struct {
 	{8, []string{"internal/channel/..."}},
 	{9, []string{"internal/server", "internal/server/..."}},
 	{10, []string{"internal/app/config", "internal/app/doctor"}},
-	{11, []string{"internal/app/serve", "internal/app/cli/console", "internal/app/cli/acp"}},
+	{11, []string{"internal/app/serve", "internal/app/cli/console", "internal/app/cli/acp", "internal/app/cli/mcp"}},
 	{12, []string{"internal/app/cli"}},
 	{13, []string{".", "cmd/..."}},
 }

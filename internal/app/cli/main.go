@@ -44,6 +44,7 @@ type commands struct {
 	Send     sendCmd     `cmd:"" help:"Send a message without waiting for the answer."`
 	Stop     stopCmd     `cmd:"" help:"Stop the running turns of a conversation."`
 	ACP      acpCmd      `cmd:"" name:"acp" help:"Make the agents available in an editor, which starts this command and speaks the Agent Client Protocol."`
+	MCP      mcpCmd      `cmd:"" name:"mcp" help:"Make the agents tools of another program, which starts this command and speaks the Model Context Protocol."`
 	Turn     turnCmd     `cmd:"" help:"Inspect a turn: the bytes exchanged with its agent, and the resulting events."`
 	Record   recordCmd   `cmd:"" help:"Send one message to an agent and record the exchanged bytes in a file."`
 	Decode   decodeCmd   `cmd:"" help:"Decode the recorded stream of an agent."`

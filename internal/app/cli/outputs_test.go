@@ -17,7 +17,7 @@ func TestDocumentedOutputs(t *testing.T) {
 		t.Skip("SKIPPED: the examples are shell commands; install /bin/sh")
 	}
 	f := serveFile(t, `{agents: {main: {kind: demo, speed: 0}}}`)
-	for _, page := range []string{"acp"} {
+	for _, page := range []string{"acp", "mcp"} {
 		b, err := os.ReadFile("../../../docs/outputs/" + page + ".md")
 		if err != nil {
 			t.Fatal(err)

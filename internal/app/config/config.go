@@ -125,7 +125,7 @@ func Default() Config {
 		},
 		Users: Users{SubjectClaim: "sub"},
 		Outputs: Outputs{
-			AGUI: true, DurableStreams: true, DurableStreamsWait: Duration(defaultStreamsWait), LangGraph: true, Letta: true, Responses: true, Vercel: true,
+			A2A: true, AGUI: true, DurableStreams: true, DurableStreamsWait: Duration(defaultStreamsWait), LangGraph: true, Letta: true, Responses: true, Vercel: true,
 		},
 		Terminal: Terminal{MaxDuration: Duration(terminal.DefaultMaxDuration), Concurrent: terminal.DefaultMaxRuns},
 		Voice:    Voice{Interrupt: interruptTurn},

@@ -319,7 +319,7 @@ func TestEnvironment(t *testing.T) {
 		"voice.recognition.model": "m", "voice.recognition.language": "de",
 	})
 	maps.Copy(values, map[string]string{"outputs.durable_streams": "false", "outputs.durable_streams_store": "true", "outputs.durable_streams_wait": "9s"})
-	maps.Copy(values, map[string]string{"outputs.agui": "false", "outputs.langgraph": "false", "outputs.letta": "false", "outputs.responses": "false", "outputs.vercel": "false"})
+	maps.Copy(values, map[string]string{"outputs.a2a": "false", "outputs.agui": "false", "outputs.langgraph": "false", "outputs.letta": "false", "outputs.responses": "false", "outputs.vercel": "false"})
 	maps.Copy(values, map[string]string{"outputs.openclaw": "true", "outputs.openclaw_ui": "/ui"})
 	maps.Copy(values, map[string]string{"record.enabled": "false", "record.keep": "1h", "record.size": "2MiB"})
 	maps.Copy(values, map[string]string{"plugins.enabled": "true", "plugins.env": "A,B", "plugins.allow_private": "true", "channels": "telegram?allow=1%2C2 b=telegram"})

@@ -84,6 +84,7 @@ func (f *Files) check(data string, bad reporter) {
 
 // Outputs says for which clients of other protocols the gateway has routes.
 type Outputs struct {
+	A2A  bool `yaml:"a2a"`
 	AGUI bool `yaml:"agui"`
 	// DurableStreams shows conversations and turns as streams. DurableStreamsStore also lets users create streams.
 	DurableStreams      bool     `yaml:"durable_streams"`

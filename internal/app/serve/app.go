@@ -21,6 +21,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/a2a"
 	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/compat"
@@ -305,6 +306,9 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	compat.Register(srv, a.gateway)
 	if a.cfg.Outputs.LangGraph {
 		langgraph.Register(srv, a.gateway)
+	}
+	if a.cfg.Outputs.A2A {
+		a2a.Register(srv, a.gateway)
 	}
 	if a.cfg.Outputs.AGUI {
 		agui.Register(srv, a.gateway)

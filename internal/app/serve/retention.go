@@ -42,6 +42,7 @@ func collections() []data.Collection {
 		{Name: "push", Prefix: webpush.Prefix, Of: data.BySubject, Private: true}, // browsers that are notified; their endpoints are secrets
 		{Name: "turns", Prefix: "turn/", Of: data.BySubject, Private: true},       // for whom turns are queued
 		{Name: "streams", Prefix: streams.Prefix, Of: data.BySubject},             // what they are; their data is deleted with them
+		{Name: "subscriptions", Prefix: streams.SubscriptionPrefix, Of: data.BySubject},
 		channel.Collection(),
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/data"
+	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
@@ -43,9 +44,28 @@ func TestPurgeOfPositions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	purged, err := data.NewPurger(gw, j, nil, nil, collections(), slog.New(slog.DiscardHandler)).Purge(t.Context(), admin, data.Subject{Tenant: "t", Subject: "bob"}, false)
-	if err != nil || purged.Keys["read"] != 1 {
-		t.Errorf("%+v, %v", purged, err)
+	store := streams.New(gw, j, slog.New(slog.DiscardHandler))
+	for _, p := range []gateway.Principal{alice, bob} {
+		p.Scopes = []string{gateway.ScopeWrite}
+		if _, _, err := store.Create(t.Context(), p, "notes", streams.Creation{ContentType: "text/plain", Body: []byte("of " + p.Subject)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := store.Subscribe(t.Context(), p, "all", streams.Plan{Type: "pull-wake", Pattern: "**", Wake: "wake"}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	purger := data.NewPurger(gw, j, nil, store, collections(), slog.New(slog.DiscardHandler))
+	for _, isDry := range []bool{true, false} {
+		purged, err := purger.Purge(t.Context(), admin, data.Subject{Tenant: "t", Subject: "bob"}, isDry)
+		if err != nil || purged.Keys["read"] != 1 || purged.Keys["streams"] != 1 || isDry && purged.Keys["subscriptions"] != 1 {
+			t.Errorf("%+v, %v", purged, err)
+		}
+	}
+	for _, prefix := range []string{streams.Prefix, streams.SubscriptionPrefix} {
+		left, err := j.Keys(t.Context(), prefix)
+		if err != nil || len(left) != 1 || !data.BySubject(left[0], "t", "alice") {
+			t.Errorf("left below %s %+v, %v", prefix, left, err)
+		}
 	}
 	left, err := j.Keys(t.Context(), gateway.PositionPrefix)
 	if err != nil || len(left) != 1 || !gateway.PositionOf(left[0].Key, "t", "alice") {

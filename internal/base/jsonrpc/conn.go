@@ -213,6 +213,8 @@ func (c *Conn) respond(id json.RawMessage, result any, err error) {
 	var failure *Error
 	switch {
 	case err == nil:
+	case errors.Is(err, ErrNoResponse):
+		return
 	case errors.As(err, &failure):
 		m.Error = failure
 	case errors.Is(err, context.Canceled):

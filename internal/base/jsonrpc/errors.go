@@ -8,6 +8,8 @@ import (
 var (
 	// ErrClosed reports that the connection has ended.
 	ErrClosed = errors.New("jsonrpc: connection closed")
+	// ErrNoResponse is returned by work whose request must not be answered, because the peer has given it up.
+	ErrNoResponse = errors.New("jsonrpc: no response")
 	// errTooLong reports a line above maxLine. What follows it can't be read.
 	errTooLong = errors.New("jsonrpc: line too long")
 )

@@ -14,15 +14,27 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// alarms say when something is to be done for a subscription, by its key: its lease ends, or its webhook is sent.
-type (
-	alarms map[string]alarm
-	// alarm is an entry of alarms.
-	alarm struct {
-		owner quota.Account
-		at    int64 // epoch milliseconds; 0 means that only an append matters
+// watch is what is to be done for subscriptions. The zero value is ready to use. Store.mu protects it.
+type watch struct {
+	// By key of a subscription, when its lease ends or its webhook is sent, epoch milliseconds. 0 means that only an
+	// append matters.
+	alarms map[string]int64
+	// The earliest alarm, or an earlier time. It saves a look at all of them for each append.
+	earliest int64
+	// The keys of each user's subscriptions, and the paths of its streams that have grown since Run looked.
+	subscribers, growth map[quota.Account]map[string]bool
+}
+
+// add adds a text to the set of a user.
+func add(sets *map[quota.Account]map[string]bool, owner quota.Account, text string) {
+	if *sets == nil {
+		*sets = map[quota.Account]map[string]bool{}
 	}
-)
+	if (*sets)[owner] == nil {
+		(*sets)[owner] = map[string]bool{}
+	}
+	(*sets)[owner][text] = true
+}
 
 // next returns the time of a subscription's next alarm, or 0.
 func (sub *subscription) next() int64 {
@@ -32,19 +44,37 @@ func (sub *subscription) next() int64 {
 	return sub.LeaseEnd
 }
 
-// schedule notes the next alarm of a subscription, and wakes Run if it may be the first one.
+// schedule notes the next alarm of a subscription, and wakes Run if it has changed.
 func (s *Store) schedule(sub *subscription) {
+	key, at := sub.key(), sub.next()
 	s.mu.Lock()
-	s.alarms[sub.key()] = alarm{sub.owner(), sub.next()}
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	w := &s.watch
+	if old, isKnown := w.alarms[key]; isKnown && old == at {
+		return
+	}
+	if w.alarms == nil {
+		w.alarms = map[string]int64{}
+	}
+	w.alarms[key] = at
+	if at != 0 && (w.earliest == 0 || at < w.earliest) {
+		w.earliest = at
+	}
+	add(&w.subscribers, sub.owner(), key)
 	s.kick()
 }
 
 // unschedule removes a subscription.
-func (s *Store) unschedule(key string) {
+func (s *Store) unschedule(owner quota.Account, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.alarms, key)
+	w := &s.watch
+	delete(w.alarms, key)
+	delete(w.subscribers[owner], key)
+	if len(w.subscribers[owner]) == 0 {
+		delete(w.subscribers, owner)
+		delete(w.growth, owner)
+	}
 }
 
 // kick wakes Run.
@@ -55,25 +85,16 @@ func (s *Store) kick() {
 	}
 }
 
-// appended is called with each commit, so it only notes the stream, once, whatever happens until Run looks. Users
-// without subscriptions cost a look at the list of alarms. appended tells the subscriptions of a stream's owner that
-// the stream has grown. It doesn't wait for them.
+// appended is called with each commit, so it only notes the stream, once, whatever happens until Run looks. It costs
+// nothing for users without subscriptions. appended tells the subscriptions of a stream's owner that the stream has
+// grown. It doesn't wait for them.
 func (s *Store) appended(owner quota.Account, path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, a := range s.alarms {
-		if a.owner == owner {
-			s.growth[touch{owner, path}] = true
-			s.kick()
-			return
-		}
+	if len(s.watch.subscribers[owner]) > 0 {
+		add(&s.watch.growth, owner, path)
+		s.kick()
 	}
-}
-
-// touch is a stream that has grown.
-type touch struct {
-	owner quota.Account
-	path  string
 }
 
 // loadSubscriptions schedules the stored subscriptions. Those that have no wake look for what was appended before the
@@ -102,61 +123,93 @@ func (s *Store) loadSubscriptions(ctx context.Context) error {
 	return nil
 }
 
+// due is a subscription for which something is to be done.
+type due struct {
+	owner quota.Account
+	key   string
+	// The streams that have grown; nil for an alarm.
+	paths map[string]bool
+}
+
+// take returns what is to be done at a time, and how long until the next alarm after that.
+func (w *watch) take(at int64) (list []due, wait time.Duration) {
+	wait = sweepEvery
+	for owner, paths := range w.growth {
+		for key := range w.subscribers[owner] {
+			list = append(list, due{owner, key, paths})
+		}
+	}
+	w.growth = nil
+	if w.earliest == 0 || w.earliest > at {
+		if w.earliest != 0 {
+			wait = min(wait, time.Duration(w.earliest-at)*time.Millisecond)
+		}
+		return list, wait
+	}
+	w.earliest = 0
+	for owner, keys := range w.subscribers {
+		for key := range keys {
+			switch alarm := w.alarms[key]; {
+			case alarm == 0:
+			case alarm <= at:
+				list = append(list, due{owner, key, nil})
+			case w.earliest == 0 || alarm < w.earliest:
+				w.earliest = alarm
+			}
+		}
+	}
+	if w.earliest != 0 {
+		wait = min(wait, time.Duration(w.earliest-at)*time.Millisecond)
+	}
+	return list, wait
+}
+
 // attend takes what was noted since the last call. Changes of subscriptions are stored one after another, each under
 // the lock of its subscription, so that it never holds up requests for other ones. attend does what is due for
-// subscriptions, and returns how long until the next alarm.
+// subscriptions, and returns how long until the next alarm. What fails is tried again after a while.
 func (s *Store) attend(ctx context.Context) time.Duration {
 	s.mu.Lock()
-	growth := s.growth
-	s.growth = map[touch]bool{}
-	at, wait := time.Now().UnixMilli(), sweepEvery
-	var due []string
-	paths := map[string][]touch{} // by subscription
-	for key, a := range s.alarms {
-		switch {
-		case a.at == 0:
-		case a.at <= at:
-			due = append(due, key)
-		default:
-			wait = min(wait, time.Duration(a.at-at)*time.Millisecond)
-		}
-		for t := range growth {
-			if t.owner == a.owner {
-				paths[key] = append(paths[key], t)
-			}
-		}
-	}
+	list, wait := s.watch.take(time.Now().UnixMilli())
 	s.mu.Unlock()
-	hasFailed := false
-	for key, list := range paths {
-		err := s.with(ctx, key, func(sub *subscription) error { return s.grow(ctx, sub, list) })
-		if s.logFailure(ctx, err) {
-			hasFailed = true
-			for _, t := range list {
-				s.appended(t.owner, t.path)
-			}
+	for _, d := range list {
+		var err error
+		if d.paths != nil {
+			err = s.with(ctx, d.key, func(sub *subscription) error { return s.grow(ctx, sub, d.paths) })
+		} else {
+			err = s.ring(ctx, d.key)
 		}
-	}
-	for _, key := range due {
-		hasFailed = s.logFailure(ctx, s.ring(ctx, key)) || hasFailed
-	}
-	switch {
-	case hasFailed:
-		return retryAfter
-	case len(paths)+len(due) > 0:
-		return 0 // which may have changed the alarms
+		var coded *SubscriptionError
+		switch {
+		case errors.As(err, &coded):
+			s.unschedule(d.owner, d.key) // it was deleted
+		case s.logFailure(ctx, err):
+			wait = min(wait, retryAfter)
+			s.repeat(d)
+		}
 	}
 	return wait
+}
+
+// repeat notes again what has failed, for the next call of attend.
+func (s *Store) repeat(d due) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path := range d.paths {
+		add(&s.watch.growth, d.owner, path)
+	}
+	if d.paths == nil {
+		s.watch.earliest = 1 // so that all alarms are looked at
+	}
 }
 
 // retryAfter is how long Run waits after the journal has failed.
 const retryAfter = time.Second
 
-// logFailure logs the failure of a subscription, and reports whether it is to be tried again. A subscription that was
-// deleted isn't.
+// logFailure logs the failure of a subscription, and reports whether there was one. The end of the process doesn't
+// count, and neither does a subscription that was deleted meanwhile.
 func (s *Store) logFailure(ctx context.Context, err error) bool {
-	var missing *SubscriptionError
-	if err == nil || ctx.Err() != nil || errors.As(err, &missing) {
+	var coded *SubscriptionError
+	if err == nil || ctx.Err() != nil || errors.As(err, &coded) {
 		return false
 	}
 	s.log.Warn("streams: subscription", "error", err)
@@ -164,15 +217,15 @@ func (s *Store) logFailure(ctx context.Context, err error) bool {
 }
 
 // grow links the streams that match, and begins a wake.
-func (s *Store) grow(ctx context.Context, sub *subscription, paths []touch) error {
+func (s *Store) grow(ctx context.Context, sub *subscription, paths map[string]bool) error {
 	isConcerned := false
-	for _, t := range paths {
-		if sub.Links[t.path] == nil && sub.matches(t.path) {
-			if err := sub.link(t.path, false, 0); err != nil {
+	for path := range paths {
+		if sub.Links[path] == nil && sub.matches(path) {
+			if err := sub.link(path, false, 0); err != nil {
 				s.log.Warn("streams: subscription", "subscription", sub.ID, "error", err)
 			}
 		}
-		isConcerned = isConcerned || sub.Links[t.path] != nil
+		isConcerned = isConcerned || sub.Links[path] != nil
 	}
 	if !isConcerned {
 		return nil

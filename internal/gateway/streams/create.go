@@ -81,7 +81,7 @@ func (s *Store) Create(ctx context.Context, p gateway.Principal, path string, c 
 		}
 		return st.describe(), false, nil
 	case errors.Is(err, ErrGone):
-		return about, false, conflict("the stream was deleted, and has forks; the path can be used again when they are deleted")
+		return about, false, conflict("the stream was deleted or has expired, and its data is kept for forks or a legal hold; use another path")
 	case !errors.Is(err, gateway.ErrNotFound):
 		return about, false, err
 	}
@@ -250,11 +250,17 @@ func (s *Store) addCount(owner quota.Account, n int, isTotal bool) {
 	old, isKnown := s.counts[owner]
 	switch {
 	case isTotal:
+		if len(s.counts) >= maxCounts {
+			clear(s.counts) // they are counted again when they are needed
+		}
 		s.counts[owner] = n
 	case isKnown:
 		s.counts[owner] = old + n
 	}
 }
+
+// maxCounts is for how many users the number of streams is in memory, at about a hundred bytes each.
+const maxCounts = 10_000
 
 // keyPage is how many keys are read at once.
 const keyPage = 256

@@ -49,15 +49,19 @@ func (s *Store) delete(ctx context.Context, p gateway.Principal, key string) (d 
 // deletion of a log can't be in one commit with a key.
 func (s *Store) remove(ctx context.Context, st *state, p gateway.Principal, action string) error {
 	about := st.about
-	free, err := s.gw.Holds().Removing(journal.Summary{ID: about.ID, Tenant: about.Tenant, Owner: about.Subject})
-	if err != nil {
-		return err
-	}
-	defer free()
 	entry := audit.Entry{Action: "stream." + action, Actor: gateway.Actor(ctx, p), Tenant: about.Tenant, Subject: about.Subject}
 	if action == "expire" {
 		entry.Actor = audit.Actor{Gateway: "streams"}
 	}
+	free, err := s.gw.Holds().Removing(journal.Summary{ID: about.ID, Tenant: about.Tenant, Owner: about.Subject})
+	if err != nil {
+		if action == "expire" {
+			return err // which each request for the stream would repeat
+		}
+		entry.Result = gateway.ReasonHeld
+		return errors.Join(err, s.gw.Audit().Record(ctx, entry))
+	}
+	defer free()
 	note, err := s.gw.Audit().Note(entry)
 	if err != nil {
 		return err
@@ -92,6 +96,12 @@ func (s *Store) erase(ctx context.Context, st *state) error {
 	return nil
 }
 
+// isHeld reports whether an error is the refusal of a legal hold.
+func isHeld(err error) bool {
+	rejection, ok := errors.AsType[*gateway.Rejection](err)
+	return ok && rejection.Reason == gateway.ReasonHeld
+}
+
 // Erase deletes all subscriptions and streams of a user, and returns how many streams there were. It may be repeated
 // after an interruption.
 func (s *Store) Erase(ctx context.Context, tenant, subject string) (n int, err error) {
@@ -101,7 +111,7 @@ func (s *Store) Erase(ctx context.Context, tenant, subject string) (n int, err e
 		if err != nil {
 			return n, gateway.JournalError("erase subscriptions", err)
 		}
-		if err := s.eraseSubscription(ctx, kv.Key); err != nil {
+		if err := s.eraseSubscription(ctx, owner, kv.Key); err != nil {
 			return n, err
 		}
 	}
@@ -119,13 +129,13 @@ func (s *Store) Erase(ctx context.Context, tenant, subject string) (n int, err e
 }
 
 // eraseSubscription deletes a subscription by its key.
-func (s *Store) eraseSubscription(ctx context.Context, key string) error {
+func (s *Store) eraseSubscription(ctx context.Context, owner quota.Account, key string) error {
 	unlock, err := s.locks.Lock(ctx, key)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s.unschedule(key)
+	s.unschedule(owner, key)
 	if err := s.gw.Audit().PutKeys(ctx, journal.KeyValue{Key: key}); err != nil {
 		return gateway.JournalError("delete subscription", err)
 	}
@@ -177,10 +187,12 @@ func (s *Store) Run(ctx context.Context) {
 	defer s.deliveries.Wait()
 	defer s.public.CloseIdleConnections()
 	defer s.loopback.CloseIdleConnections()
-	s.logFailure(ctx, s.loadSubscriptions(ctx))
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
-	for {
+	for isLoaded := false; ; {
+		if !isLoaded {
+			isLoaded = !s.logFailure(ctx, s.loadSubscriptions(ctx))
+		}
 		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error("streams: sweep interrupted; the next one resumes it", "error", err)
 		}
@@ -205,6 +217,8 @@ func (s *Store) Run(ctx context.Context) {
 				alarm.Reset(s.attend(ctx))
 			case <-ticker.C:
 				isDue = true
+				s.repeat(due{}) // all alarms are looked at, in case that the clock was set back
+				alarm.Reset(0)
 			case <-ctx.Done():
 				return
 			}
@@ -272,8 +286,7 @@ func (s *Store) expire(ctx context.Context, key string) error {
 	if err == nil {
 		s.release(st)
 	}
-	rejection, isRejected := errors.AsType[*gateway.Rejection](err)
-	if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, ErrGone) || isRejected && rejection.Reason == gateway.ReasonHeld {
+	if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, ErrGone) {
 		return nil
 	}
 	return err

@@ -15,7 +15,7 @@
 // else belongs to a stream is in keys that the log owns: its description, the producers, and the marks of its forks.
 // A deletion of the log removes them.
 //
-// A fork has a log of its own for what it adds, and the list of the logs that have the rest. An append within which a
+// A fork has a separate log for what it adds, and the list of the logs that have the rest. An append within which a
 // fork begins is copied up to that place.
 //
 // # Positions

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// ErrGone says that a stream was deleted while it had forks, or that an offset is one of a stream that no longer
+// ErrGone says that a stream was deleted while it had forks, that it has expired under a legal hold, or that an offset is one of a stream that no longer
 // exists. Other refusals are a [gateway.Rejection], or [gateway.ErrNotFound].
 var ErrGone = errors.New("streams: gone")
 

@@ -1,6 +1,8 @@
 package streams
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/quota"
 )
 
 func TestProducer(t *testing.T) {
@@ -241,4 +244,35 @@ func TestWebhookAddresses(t *testing.T) {
 			t.Errorf("%s by %+v: %v", c.url, c.by, err)
 		}
 	}
+}
+
+// What is due is taken once, and the next alarm is known without a look at all of them.
+func TestWatch(t *testing.T) {
+	a, b := quota.Account{Subject: "a"}, quota.Account{Subject: "b"}
+	w := watch{alarms: map[string]int64{"a1": 0, "a2": 100, "b1": 300}, earliest: 100}
+	for key, owner := range map[string]quota.Account{"a1": a, "a2": a, "b1": b} {
+		add(&w.subscribers, owner, key)
+	}
+	take := func(at int64, wantWait time.Duration, want ...string) {
+		t.Helper()
+		list, wait := w.take(at)
+		var keys []string
+		for _, d := range list {
+			keys = append(keys, fmt.Sprint(d.key, len(d.paths)))
+		}
+		slices.Sort(keys)
+		if diff := cmp.Diff(want, keys); diff != "" || wait != wantWait {
+			t.Errorf("at %d: %v, %s", at, wait, diff)
+		}
+	}
+	take(90, 10*time.Millisecond)
+	add(&w.growth, a, "x")
+	add(&w.growth, a, "x")
+	add(&w.growth, a, "y")
+	take(95, 5*time.Millisecond, "a12", "a22")
+	take(100, 200*time.Millisecond, "a20")
+	w.alarms["a2"] = 0
+	take(110, 190*time.Millisecond)
+	add(&w.growth, b, "x")
+	take(400, sweepEvery, "b10", "b11")
 }

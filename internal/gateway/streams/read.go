@@ -139,7 +139,7 @@ func (r *Reader) Read(ctx context.Context, after int64, limit int) (list []entry
 		case d.IsDeleted:
 			return nil, about, ErrGone
 		}
-		// The end is taken before the records are read. What is appended meanwhile is left for the next call, so the
+		// The end is taken before the records are read. Later appends are left for the next call, so the
 		// two fit together.
 		about = r.state.describe()
 		records, _, err := r.store.readRecords(ctx, &d, after, about.Tail, limit)

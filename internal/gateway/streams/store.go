@@ -61,10 +61,8 @@ type Store struct {
 	// Streams of the users whose streams were counted.
 	counts map[quota.Account]int
 
-	// Of subscriptions. The maps are protected by mu, as is key.
-	alarms alarms
-	// Streams that have grown since Run looked.
-	growth map[touch]bool
+	// Of subscriptions. The watch and the key are protected by mu.
+	watch watch
 	// Capacity 1.
 	kicked chan struct{}
 	// Nil until it is needed.
@@ -79,7 +77,7 @@ type Store struct {
 func New(gw *gateway.Gateway, j logs, log *slog.Logger) *Store {
 	return &Store{
 		journal: j, gw: gw, log: log, compactions: make(chan string, 256), orphans: make(chan string, 256), renewals: make(chan string, 256), loaded: map[string]*state{}, counts: map[quota.Account]int{},
-		alarms: alarms{}, growth: map[touch]bool{}, kicked: make(chan struct{}, 1), slots: make(chan struct{}, deliveryLimit),
+		kicked: make(chan struct{}, 1), slots: make(chan struct{}, deliveryLimit),
 		public: outbound.New(outbound.Options{}), loopback: outbound.New(outbound.Options{AllowPrivate: true}),
 	}
 }
@@ -150,13 +148,21 @@ func (s *Store) cache(key string, st *state) {
 		return
 	}
 	for k, other := range s.loaded {
-		if other.users == 0 {
+		if other.users == 0 && other.isSaved() {
 			delete(s.loaded, k)
 		}
 		if len(s.loaded) <= maxIdle*3/4 {
 			return
 		}
 	}
+}
+
+// isSaved reports whether the stream can be read again as it is. The deadline of one that was just read may not be
+// stored yet.
+func (st *state) isSaved() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.promise <= st.about.Deadline
 }
 
 // release ends the use of a stream.
@@ -196,6 +202,8 @@ func (s *Store) open(ctx context.Context, key string) (*state, error) {
 		if err == nil {
 			err = st.err // it was dropped
 			s.offer(s.orphans, st.about.sourceKey())
+		} else if isHeld(err) {
+			err = ErrGone // the data stays, and so the path can't be used for another stream
 		}
 	default:
 		return st, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -305,6 +306,60 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// The limits of the store itself. Producers that have been silent for long make room for others.
+func TestBounds(t *testing.T) {
+	o := open(t, memory.New(), quota.Limits{})
+	o.put(alice, "a", Creation{})
+	produce := func(id string) error {
+		added, err := o.Append(t.Context(), alice, "a", Addition{ContentType: "text/plain", Body: []byte("x"), Producer: &Producer{ID: id}})
+		if err == nil && added.Outcome != Accepted {
+			t.Errorf("%s: %+v", id, added)
+		}
+		return err
+	}
+	for i := range maxProducers {
+		if err := produce(fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := produce("one more"); !isRejected(err, gateway.ReasonFull) {
+		t.Errorf("one more producer: %v", err)
+	}
+	st := o.use(keyOf(alice.Account(), "a"))
+	old := st.producers["7"]
+	old.At -= 2 * producerLife.Milliseconds()
+	st.producers["7"] = old
+	o.release(st)
+	if err := produce("one more"); err != nil {
+		t.Error(err)
+	}
+	if len(st.producers) != maxProducers || st.producers["7"].At != 0 {
+		t.Errorf("%d producers, the old one %+v", len(st.producers), st.producers["7"])
+	}
+
+	path := "a"
+	for i := range maxChain {
+		next := fmt.Sprint("fork", i)
+		o.put(alice, next, Creation{Fork: path, Body: []byte("y")})
+		path = next
+	}
+	if _, _, err := o.Create(t.Context(), alice, "deeper", Creation{Fork: path}); !isRejected(err, gateway.ReasonFull) {
+		t.Errorf("one more level: %v", err)
+	}
+	if got, want := o.text(alice, path, 0, 100), strings.Repeat("x", maxProducers+1)+strings.Repeat("y", maxChain); got != want {
+		t.Errorf("the deepest fork has %d bytes, want %d", len(got), len(want))
+	}
+
+	o.addCount(alice.Account(), maxStreams, true)
+	if _, _, err := o.Create(t.Context(), alice, "b", Creation{ContentType: "text/plain"}); !isRejected(err, gateway.ReasonFull) {
+		t.Errorf("one more stream: %v", err)
+	}
+	if err := o.Delete(t.Context(), alice, path); err != nil {
+		t.Fatal(err)
+	}
+	o.put(alice, "b", Creation{})
+}
+
 // A legal hold keeps streams, also those that have expired.
 func TestHold(t *testing.T) {
 	o := open(t, memory.New(), quota.Limits{})
@@ -314,10 +369,23 @@ func TestHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"a", "expired"} {
-		if err := o.Delete(t.Context(), alice, path); !isRejected(err, gateway.ReasonHeld) {
-			t.Errorf("%s: %v", path, err)
+	if err := o.Delete(t.Context(), alice, "a"); !isHeld(err) {
+		t.Error(err)
+	}
+	if err := o.status(alice, "expired"); !errors.Is(err, ErrGone) {
+		t.Error(err)
+	}
+	if _, _, err := o.Create(t.Context(), alice, "expired", Creation{ContentType: "text/plain"}); !isRejected(err, gateway.ReasonConflict) {
+		t.Errorf("another stream takes its place: %v", err)
+	}
+	var refused []string
+	if _, err := o.gw.Audit().Read(t.Context(), audit.Query{Tenant: "t", Subject: "alice"}, func(e audit.Entry) error {
+		if e.Result != audit.Done {
+			refused = append(refused, e.Action+" "+e.Result)
 		}
+		return nil
+	}); err != nil || len(refused) != 1 || refused[0] != "stream.delete held" {
+		t.Errorf("refused: %v, %v", refused, err)
 	}
 	if err := o.sweep(t.Context()); err != nil {
 		t.Error(err)
@@ -488,6 +556,87 @@ func TestRestart(t *testing.T) {
 	}
 	if added := o.post(alice, "closed", "more"); added.Outcome != Closed || !added.IsClosed {
 		t.Errorf("it isn't closed any more: %+v", added)
+	}
+}
+
+// After a restore from a backup, offsets from after the backup are never those of other data.
+func TestRestore(t *testing.T) {
+	j, err := sqlite.Open(sqlite.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := open(t, j, quota.Limits{})
+	o.put(alice, "a", Creation{Body: []byte("a")})
+	o.put(alice, "fork", Creation{Fork: "a", Body: []byte("f")})
+	backup := filepath.Join(t.TempDir(), "backup")
+	if err := j.Backup(t.Context(), backup); err != nil {
+		t.Fatal(err)
+	}
+	lost := o.post(alice, "a", "lost")
+	o.close()
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := sqlite.Restore(t.Context(), backup, dir); err != nil {
+		t.Fatal(err)
+	}
+	j, err = sqlite.Open(sqlite.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = open(t, j, quota.Limits{})
+	defer func() {
+		o.close()
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if added := o.post(alice, "a", "b"); added.Tail <= lost.Tail {
+		t.Errorf("position %d was used by what is lost, at %d", added.Tail, lost.Tail)
+	}
+	o.post(alice, "fork", "g")
+	o.put(alice, "late", Creation{Fork: "a", Body: []byte("l")})
+	for path, want := range map[string]string{"a": "ab", "fork": "afg", "late": "abl"} {
+		for _, limit := range []int{1, 1 << 20} {
+			if got := o.text(alice, path, 0, limit); got != want {
+				t.Errorf("%s: %q, want %q", path, got, want)
+			}
+		}
+	}
+	if got := o.text(alice, "a", lost.Tail, 1); got != "b" {
+		t.Errorf("a reader of what is lost gets %q", got)
+	}
+}
+
+// More streams than are held in memory, of which some have deadlines that aren't stored yet.
+func TestEviction(t *testing.T) {
+	o := open(t, memory.New(), quota.Limits{})
+	o.put(alice, "read", Creation{HasTTL: true, TTL: 1000})
+	r, err := o.Open(t.Context(), alice, "read", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.state.mu.Lock()
+	r.state.about.Deadline, r.state.promise = 1, 1
+	r.state.mu.Unlock()
+	r.Close()
+	for i := range maxIdle + 10 {
+		o.put(alice, fmt.Sprint("s", i), Creation{Body: fmt.Append(nil, i)})
+	}
+	o.mu.Lock()
+	loaded := len(o.loaded)
+	o.mu.Unlock()
+	if loaded > maxIdle {
+		t.Errorf("%d streams are in memory", loaded)
+	}
+	for i := range maxIdle + 10 {
+		if got := o.text(alice, fmt.Sprint("s", i), 0, 1); got != fmt.Sprint(i) {
+			t.Fatalf("stream %d: %q", i, got)
+		}
+	}
+	if err := o.status(alice, "read"); err != nil {
+		t.Errorf("its lifetime was forgotten: %v", err)
 	}
 }
 

@@ -69,8 +69,8 @@ func (s *Store) Subscribe(ctx context.Context, p gateway.Principal, id string, p
 	return view, true, err
 }
 
-// linkAll links the streams that a new subscription names, and those that match its pattern. What they have already
-// isn't processed.
+// linkAll links the streams that a new subscription names, and those that match its pattern. Their existing data
+// counts as processed.
 func (s *Store) linkAll(ctx context.Context, sub *subscription) error {
 	if err := s.linkExplicit(ctx, sub, sub.Plan.Streams); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (s *Store) Unsubscribe(ctx context.Context, p gateway.Principal, id string)
 	if _, err := s.subscriptionOf(ctx, key); err != nil {
 		return err
 	}
-	s.unschedule(key)
+	s.unschedule(p.Account(), key)
 	if err := s.gw.Audit().PutKeys(ctx, journal.KeyValue{Key: key}); err != nil {
 		return gateway.JournalError("delete subscription", err)
 	}

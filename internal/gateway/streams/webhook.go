@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -118,7 +119,7 @@ func (s *Store) send(ctx context.Context, sub *subscription) (isDone bool, err e
 		return false, err
 	}
 	body, err := json.Marshal(webhookBody{
-		sub.ID, sub.Wake, sub.Generation, WakeLinks(links), sub.Base + "__ds/subscriptions/" + sub.ID + "/callback", secret.token(sub),
+		sub.ID, sub.Wake, sub.Generation, WakeLinks(links), sub.Base + "__ds/subscriptions/" + url.PathEscape(sub.ID) + "/callback", secret.token(sub),
 	})
 	if err != nil {
 		return false, fmt.Errorf("webhook: %w", err)

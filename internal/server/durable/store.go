@@ -34,7 +34,7 @@ func streamPath(path string) (string, error) {
 // explain converts the errors of the store that have a separate status in the protocol.
 func explain(err error) error {
 	if errors.Is(err, streams.ErrGone) {
-		return server.Errorf(http.StatusGone, server.ReasonNotFound, "the stream was deleted, and only its forks are left")
+		return server.Errorf(http.StatusGone, server.ReasonNotFound, "the stream was deleted or has expired, and its data is kept for forks or a legal hold")
 	}
 	return err
 }

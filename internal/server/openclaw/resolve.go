@@ -2,20 +2,24 @@ package openclaw
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
 )
 
-// resolveParams name a session by its key, which may be in a reference, by the id of its conversation, by a piece of that id or of the
-// session's name, or by its title.
+// resolveParams name a session by its key, which may be in a reference, by the id of its conversation, by the beginning of that id, by a
+// piece of the session's name, or by its title.
 type resolveParams struct {
 	Key       string `json:"key"`
 	Reference struct {
 		Key string `json:"key"`
 	} `json:"reference"`
 	SessionID string `json:"sessionId"`
-	ShortID   string `json:"shortId"`
-	Label     string `json:"label"`
-	AgentID   string `json:"agentId"`
+	// ShortID is the beginning of an id, or of the id in a key, without hyphens: at least 8 characters.
+	ShortID string `json:"shortId"`
+	// SlugHint is the title in an address. It decides if several ids begin in the same way: those of one minute do.
+	SlugHint string `json:"slugHint"`
+	Label    string `json:"label"`
+	AgentID  string `json:"agentId"`
 	// AllowMissing makes an unknown session no error.
 	AllowMissing bool `json:"allowMissing"`
 }
@@ -38,17 +42,68 @@ func (c *connection) resolveSession(p *resolveParams) (any, error) {
 		}
 		return map[string]any{"ok": true, "key": k.full, "agentId": k.agent}, nil
 	}
+	found, err := c.candidates(p)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return missing(cmp.Or(p.SessionID, p.ShortID, p.Label))
+	case len(found) > 1 && p.AllowMissing: // the person chooses
+		return map[string]any{"ok": false, "candidates": found[:min(len(found), maxCandidates)]}, nil
+	}
+	return map[string]any{"ok": true, "key": found[0].Key, "agentId": found[0].AgentID}, nil
+}
+
+// maxCandidates is how many sessions the Control UI offers. It says that there are more if it gets so many.
+const maxCandidates = 10
+
+// candidate is a session that parameters may mean.
+type candidate struct {
+	Key         string `json:"key"`
+	AgentID     string `json:"agentId"`
+	DisplayName string `json:"displayName,omitempty"`
+	UpdatedAt   int64  `json:"updatedAt"`
+}
+
+// candidates returns the sessions that parameters without a key may mean, the newest first. If the titles of some of them are the one in the address,
+// it returns only those.
+func (c *connection) candidates(p *resolveParams) (found []candidate, err error) {
 	summaries, err := c.summaries()
 	if err != nil {
 		return nil, err
 	}
+	var named []candidate
+	short := compact(p.ShortID)
 	for i := range summaries {
 		s := &summaries[i]
 		k := c.keyFor(s)
 		isSame := p.SessionID != "" && s.ID == p.SessionID || p.Label != "" && s.Title == p.Label
-		if isSame || p.ShortID != "" && (strings.HasPrefix(s.ID, p.ShortID) || strings.Contains(k.name, p.ShortID)) {
-			return map[string]any{"ok": true, "key": k.full, "agentId": k.agent}, nil
+		if !isSame && (short == "" || p.AgentID != "" && !strings.EqualFold(p.AgentID, k.agent) || !strings.HasPrefix(compact(s.ID), short) && !strings.Contains(compact(k.name), short)) {
+			continue
+		}
+		one := candidate{k.full, k.agent, s.Title, s.Updated}
+		found = append(found, one)
+		if p.SlugHint != "" && slugOf(s.Title) == p.SlugHint {
+			named = append(named, one)
 		}
 	}
-	return missing(cmp.Or(p.SessionID, p.ShortID, p.Label))
+	if len(named) > 0 {
+		return named, nil
+	}
+	return found, nil
+}
+
+// compact returns an id as addresses have it.
+func compact(id string) string { return strings.ToLower(strings.ReplaceAll(id, "-", "")) }
+
+var (
+	slugSeparators = regexp.MustCompile(`[^a-z0-9]+`)
+	// A word with other letters than hexadecimal digits ends a slug, so that it doesn't look like an id.
+	slugEnd = regexp.MustCompile(`^.*[g-z][a-z0-9]*`)
+)
+
+// slugOf returns a title as the Control UI has it in addresses: its words with hyphens, at most 48 characters.
+func slugOf(title string) string {
+	slug := slugEnd.FindString(strings.Trim(slugSeparators.ReplaceAllString(strings.ToLower(title), "-"), "-"))
+	return strings.TrimRight(slug[:min(len(slug), 48)], "-")
 }

@@ -53,6 +53,18 @@ func TestSessions(t *testing.T) {
 			t.Errorf("resolve %v: %v", p, got)
 		}
 	}
+	for range 2 {
+		c.call("sessions.create", map[string]any{"agentId": "eliza", "label": "Twin"})
+	}
+	if got := c.call("sessions.resolve", map[string]any{"label": "Twin", "allowMissing": true}); got["ok"] != false || len(got["candidates"].([]any)) != 2 {
+		t.Errorf("resolve of two sessions with one title: %v", got)
+	}
+	id := strings.ReplaceAll(row["sessionId"].(string), "-", "")
+	for _, p := range []map[string]any{{"shortId": id}, {"shortId": id[:20], "agentId": "max", "allowMissing": true}, {"shortId": id[:8], "slugHint": "my-notes", "allowMissing": true}} {
+		if got := c.call("sessions.resolve", p); got["ok"] != true || got["key"] != "agent:Max:notes" {
+			t.Errorf("resolve %v: %v", p, got)
+		}
+	}
 	if got := c.call("sessions.resolve", map[string]any{"shortId": "none", "allowMissing": true}); got["ok"] != false {
 		t.Errorf("resolve of an unknown session: %v", got)
 	}

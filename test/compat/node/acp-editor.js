@@ -79,13 +79,13 @@ export async function start(version, { base = url, secret = token, args = [], ca
     return editor.sessions.get(id);
   };
   editor.open = async (params = {}) => {
-    const opened = await c.newSession({ cwd: '/work/project', mcpServers: [], ...params });
+    const opened = await c.newSession({ cwd: '/home/ann/project', mcpServers: [], ...params });
     return Object.assign(editor.session(opened.sessionId), { opened });
   };
   editor.load = async (id) => {
     editor.sessions.delete(id);
     const session = editor.session(id);
-    session.opened = await c.loadSession({ sessionId: id, cwd: '/work/project', mcpServers: [] });
+    session.opened = await c.loadSession({ sessionId: id, cwd: '/home/ann/project', mcpServers: [] });
     return session;
   };
   editor.prompt = (session, text, options) => {

@@ -291,10 +291,10 @@ test('files, links and embedded files', () => editing(version, {}, async (editor
   const loaded = await editor.load(session.id);
   await same(editor, () => loaded.items.slice(0, 2), [{ kind: 'user', text: 'look at this' }, { kind: 'user', content: { type: 'image', data: picture, mimeType: 'image/png' } }]);
   const other = await ask(editor, 'plain', [
-    { type: 'text', text: 'compare ' }, { type: 'resource_link', name: 'a.go', uri: 'file:///work/a.go' }, { type: 'text', text: ' with ' },
-    { type: 'resource', resource: { uri: 'file:///work/b.go', mimeType: 'text/plain', text: 'package b\n' } },
+    { type: 'text', text: 'compare ' }, { type: 'resource_link', name: 'a.go', uri: 'file:///home/ann/a.go' }, { type: 'text', text: ' with ' },
+    { type: 'resource', resource: { uri: 'file:///home/ann/b.go', mimeType: 'text/plain', text: 'package b\n' } },
   ]);
-  await shows(editor, other.session, 're: compare [@a.go](file:///work/a.go) with [@b.go](file:///work/b.go)\n\n/work/b.go:\n```\npackage b\n```');
+  await shows(editor, other.session, 're: compare [@a.go](file:///home/ann/a.go) with [@b.go](file:///home/ann/b.go)\n\n/home/ann/b.go:\n```\npackage b\n```');
 }));
 
 test('the list of sessions, and sessions without their history', () => editing(version, { args: ['--agent', 'thinker'] }, async (editor) => {
@@ -302,18 +302,18 @@ test('the list of sessions, and sessions without their history', () => editing(v
   assert.equal(session.opened.configOptions[0].currentValue, 'thinker');
   await editor.prompt(session, 'a title');
   await editor.until(() => session.titles.includes('a title'));
-  const { sessions } = await editor.connection.listSessions({ cwd: '/work/project' });
+  const { sessions } = await editor.connection.listSessions({ cwd: '/home/ann/project' });
   const listed = sessions.find((s) => s.sessionId === session.id);
-  assert.deepEqual([listed.title, listed.cwd], ['a title', '/work/project']);
-  const elsewhere = await editor.connection.listSessions({ cwd: '/work/other' });
+  assert.deepEqual([listed.title, listed.cwd], ['a title', '/home/ann/project']);
+  const elsewhere = await editor.connection.listSessions({ cwd: '/home/ann/other' });
   assert.equal(elsewhere.sessions.some((s) => s.sessionId === session.id), false);
   session.items = [];
-  await editor.connection.resumeSession({ sessionId: session.id, cwd: '/work/project', mcpServers: [] });
+  await editor.connection.resumeSession({ sessionId: session.id, cwd: '/home/ann/project', mcpServers: [] });
   await same(editor, () => session.items, []);
   assert.deepEqual(await editor.prompt(session, 'again'), { stopReason: 'end_turn' });
   await same(editor, () => kindsOf(session), ['thought', 'agent']);
   await editor.connection.deleteSession({ sessionId: session.id });
-  const after = await editor.connection.listSessions({ cwd: '/work/project' });
+  const after = await editor.connection.listSessions({ cwd: '/home/ann/project' });
   assert.equal(after.sessions.some((s) => s.sessionId === session.id), false);
 }));
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { chromium } from 'playwright-core';
 
@@ -10,18 +11,26 @@ const timeout = 60_000;
 let browser;
 let server;
 
-// start bundles the page's script and starts the browser. Call it before the tests, and stop after them.
-export async function start(script) {
+const path = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+// servePage serves a page with a script, and returns its server.
+export async function servePage(script) {
   const { outputFiles: [bundle] } = await build({
-    entryPoints: [script], bundle: true, write: false, format: 'esm', jsx: 'automatic', define: { 'process.env.NODE_ENV': '"development"' },
+    entryPoints: [path(script)], bundle: true, write: false, format: 'esm', jsx: 'automatic', define: { 'process.env.NODE_ENV': '"development"' },
   });
-  const html = await readFile('page/index.html');
-  server = createServer((r, w) => {
+  const html = await readFile(path('page/index.html'));
+  const pages = createServer((r, w) => {
     const isScript = r.url === '/page.js';
     w.setHeader('content-type', isScript ? 'text/javascript' : 'text/html');
     w.end(isScript ? bundle.contents : html);
   }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  await once(pages, 'listening');
+  return pages;
+}
+
+// start serves the page and starts the browser. Call it before the tests, and stop after them.
+export async function start(script) {
+  server = await servePage(script);
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],

@@ -1,5 +1,6 @@
 // The client of Durable Streams against the gateway at LEAT_URL. ../durable_test.go runs it.
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { DurableStream, IdempotentProducer, stream } from '@durable-streams/client';
 import { cutting, follow, headers, textOf } from './durable-reader.js';
@@ -114,4 +115,17 @@ test('a stream of its own, with a producer', async () => {
   assert.deepEqual((await reading).events.map((e) => e.n), Array.from({ length: 200 }, (_, n) => n));
   await handle.delete();
   await assert.rejects(stream({ url: at, headers }), { status: 404 });
+});
+
+test('the example of the documentation', async () => {
+  const asked = await ask('plain', 'hello');
+  const text = await readFile(new URL('../../../docs/outputs/durable-streams.md', import.meta.url), 'utf8');
+  const [, imported, code] = text.match(/```js\n(import [^\n]*)\n(.*?)```/s);
+  assert.equal(imported, "import { stream } from '@durable-streams/client';");
+  const lines = [];
+  const AsyncFunction = (async () => {}).constructor;
+  const run = new AsyncFunction('stream', 'token', 'turn', 'console', code.replace('http://127.0.0.1:31337', url));
+  await run(stream, process.env.LEAT_TOKEN, asked.turn, { log: (...line) => lines.push(line) });
+  assert.equal(lines.filter(([type]) => type === 'part.append').map(([, piece]) => piece).join(''), 're: hello');
+  assert.equal(lines.at(-1)[0], 'turn.end');
 });

@@ -118,6 +118,13 @@ func (s *screen) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// output returns everything that the terminal got.
+func (s *screen) output() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []byte(s.text.String())
+}
+
 // wait waits until the screen has shown a text.
 func (s *screen) wait(t *testing.T, want string) {
 	t.Helper()

@@ -145,7 +145,7 @@ func resultOf(turn *transcript.Turn) (promptResult, error) {
 
 // abandon has a message stopped that may have reached the gateway, although its prompt was canceled before the gateway acknowledged it.
 //
-// Only the transcript can tell whether the gateway got it: the response was lost, or the gateway can't be reached yet.
+// Only the transcript shows whether the gateway got it: the response was lost, or the gateway can't be reached yet.
 func (s *session) abandon(message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

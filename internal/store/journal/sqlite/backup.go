@@ -214,8 +214,11 @@ func renew(ctx context.Context, path string) (err error) {
 		gap := reserved + max(0, time.Now().UnixMilli()-createdAt)
 		return errors.Join(
 			c.exec("UPDATE conversations SET epoch = lower(hex(randomblob(8)))"),
+			// Logs without events are those of keys, whose writers expect no head. Streams have positions from their beginning.
 			c.exec(`UPDATE conversations SET head = ? + max(head, settled, trimmed,
-				ifnull((SELECT max(last) FROM live WHERE conversation = n), 0)) WHERE id >= ? AND id < ?`, gap, journal.SystemPrefix, after(journal.SystemPrefix)),
+				ifnull((SELECT max(last) FROM live WHERE conversation = n), 0)) WHERE id >= ? AND id < ? AND (
+				head > 0 OR settled > 0 OR trimmed > 0 OR EXISTS (SELECT 1 FROM live WHERE conversation = n) OR id >= ? AND id < ?)`,
+				gap, journal.SystemPrefix, after(journal.SystemPrefix), journal.StreamPrefix, after(journal.StreamPrefix)),
 			c.exec("DELETE FROM meta WHERE name = 'backup'"),
 		)
 	})

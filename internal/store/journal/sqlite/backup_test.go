@@ -21,7 +21,7 @@ func TestBackup(t *testing.T) {
 	defer j.Close()
 	ctx := t.Context()
 	const logs = 8
-	ids := []string{"$signals"}
+	ids := []string{"$signals", "$keys", journal.StreamPrefix + "new"}
 	for i := range logs {
 		ids = append(ids, fmt.Sprint("c", i))
 	}
@@ -125,6 +125,13 @@ func TestBackup(t *testing.T) {
 		{Seq: s.Head + 1, Type: event.Record, Body: &event.Body{RecordKind: "new"}},
 	}}); err != nil {
 		t.Fatal(err)
+	}
+	// So do streams, also new ones. A log that has only keys has no numbers, and its writers don't ask for its head.
+	if s, err := r.Conversation(ctx, journal.StreamPrefix+"new"); err != nil || s.Head < 1<<20 {
+		t.Errorf("a new stream has head %d, %v", s.Head, err)
+	}
+	if err := r.Append(ctx, journal.Batch{Conversation: "$keys", Keys: []journal.KeyValue{{Key: "k/1", Value: []byte("v")}}}); err != nil {
+		t.Errorf("a log of keys can't be continued: %v", err)
 	}
 	check := func(r journal.Journal) {
 		t.Helper()

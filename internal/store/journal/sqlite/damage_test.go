@@ -331,6 +331,43 @@ func TestDamagedSystemLog(t *testing.T) {
 	}
 }
 
+// The log of a user's stream is refused when it is damaged, since its records don't stand alone. A delete of a conversation neither reads nor
+// changes it, even if its records name the conversation.
+func TestDamagedStream(t *testing.T) {
+	dir := writeLogs(t)
+	j := openKept(t, dir)
+	id := journal.StreamPrefix + "x"
+	create1(t, j, id)
+	for n := range int64(3) {
+		b := record(id, n)
+		b.Events[0].Body.Conversation, b.Events[0].Body.Data = "d", []byte(`"data"`)
+		if err := j.Append(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Delete(t.Context(), "d"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := j.Read(t.Context(), id, 0, 0)
+	if err != nil || len(r.Events) != 3 || string(r.Events[0].Get().Data) != `"data"` {
+		t.Errorf("after a delete: %+v, %v", r.Events, err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	flip(t, dir, "live", "events", "first = 2 AND conversation = (SELECT n FROM conversations WHERE id = '"+id+"')")
+	j = start(t, Options{Dir: dir})
+	if _, err := j.Read(t.Context(), id, 0, 0); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("a damaged stream: %v", err)
+	}
+	if err := j.Delete(t.Context(), "c"); err != nil {
+		t.Errorf("delete a conversation meanwhile: %v", err)
+	}
+	if err := j.Delete(t.Context(), id); err != nil {
+		t.Errorf("delete the stream: %v", err)
+	}
+}
+
 // SQLite's errors about the file itself are extended by the file's name and the next step.
 func TestMalformed(t *testing.T) {
 	dir := writeLogs(t)

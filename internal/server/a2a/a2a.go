@@ -1,0 +1,140 @@
+// The routes, and the methods by their names.
+
+package a2a
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
+)
+
+// source marks messages that came from A2A.
+const source = "a2a"
+
+// surface has the handlers. All fields are set before the first request.
+type surface struct {
+	srv     *server.Server
+	gw      *gateway.Gateway
+	chats   chats.Chats
+	viewers *server.ViewerMetrics
+}
+
+// Register adds the routes to a server. Each agent has a card and an address, and the default agent has the well-known card of the host.
+func Register(srv *server.Server, gw *gateway.Gateway) {
+	s := &surface{srv: srv, gw: gw, chats: chats.Chats{Gateway: gw}, viewers: srv.Metrics().Viewers(source)}
+	srv.HandleAll(server.Authenticated, []server.Route{
+		{Method: http.MethodGet, Pattern: "/.well-known/agent-card.json", Handler: s.card},
+		{Method: http.MethodGet, Pattern: "/.well-known/agent.json", Handler: s.card}, // clients before 0.3
+		{Method: http.MethodGet, Pattern: "/a2a/.well-known/agent-card.json", Handler: s.card},
+		{Method: http.MethodGet, Pattern: "/a2a/{agent}/.well-known/agent-card.json", Handler: s.card},
+		{Method: http.MethodPost, Pattern: "/a2a", Handler: s.call, MaxBody: server.MaxMessageBody, Stream: true, Errors: respondError},
+		{Method: http.MethodPost, Pattern: "/a2a/{agent}", Handler: s.call, MaxBody: server.MaxMessageBody, Stream: true, Errors: respondError},
+	})
+}
+
+// call is one request with what its method needs.
+type call struct {
+	surface   *surface
+	w         http.ResponseWriter
+	r         *http.Request
+	principal gateway.Principal
+	agent     string // empty for the default one
+	base      string // origin of the gateway, for the addresses of files
+	isOld     bool   // 0.3
+	request   request
+}
+
+// methods are the methods of 1.0, and those of 0.3 by the same function. A stream writes its response itself, and returns nil.
+var methods = map[string]struct {
+	run   func(*call) (any, error)
+	isOld bool
+}{
+	"SendMessage":                        {(*call).send, false},
+	"message/send":                       {(*call).send, true},
+	"SendStreamingMessage":               {(*call).sendStreaming, false},
+	"message/stream":                     {(*call).sendStreaming, true},
+	"GetTask":                            {(*call).get, false},
+	"tasks/get":                          {(*call).get, true},
+	"ListTasks":                          {(*call).list, false},
+	"CancelTask":                         {(*call).cancel, false},
+	"tasks/cancel":                       {(*call).cancel, true},
+	"SubscribeToTask":                    {(*call).subscribe, false},
+	"tasks/resubscribe":                  {(*call).subscribe, true},
+	"GetExtendedAgentCard":               {(*call).refuseCard, false},
+	"agent/getAuthenticatedExtendedCard": {(*call).refuseCard, true},
+
+	"CreateTaskPushNotificationConfig":    {(*call).refusePush, false},
+	"GetTaskPushNotificationConfig":       {(*call).refusePush, false},
+	"ListTaskPushNotificationConfigs":     {(*call).refusePush, false},
+	"DeleteTaskPushNotificationConfig":    {(*call).refusePush, false},
+	"tasks/pushNotificationConfig/set":    {(*call).refusePush, true},
+	"tasks/pushNotificationConfig/get":    {(*call).refusePush, true},
+	"tasks/pushNotificationConfig/list":   {(*call).refusePush, true},
+	"tasks/pushNotificationConfig/delete": {(*call).refusePush, true},
+}
+
+// call answers a request. Errors of the method are part of the response.
+func (s *surface) call(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	c := &call{surface: s, w: w, r: r, principal: p, agent: r.PathValue("agent")}
+	if err := server.Decode(r, &c.request); err != nil {
+		return err
+	}
+	if len(c.request.ID) == 0 {
+		c.request.ID = []byte("null")
+	}
+	result, err := c.run()
+	if err != nil {
+		failure, status := errorOf(err)
+		server.WriteJSON(w, status, response{Version: "2.0", ID: c.request.ID, Error: failure})
+		return nil
+	}
+	if result == nil {
+		return nil
+	}
+	return server.Respond(w, response{Version: "2.0", ID: c.request.ID, Result: result}, nil)
+}
+
+// run carries out the method.
+func (c *call) run() (any, error) {
+	if c.request.Version != "2.0" {
+		return nil, &rpcError{codeInvalidRequest, "The request is not JSON-RPC 2.0."}
+	}
+	m, ok := methods[c.request.Method]
+	if !ok {
+		return nil, &rpcError{codeNoMethod, "Unknown method " + c.request.Method + "."}
+	}
+	c.isOld = m.isOld
+	if c.agent != "" && !c.hasAgent() {
+		return nil, &rpcError{codeInvalidParams, "Unknown agent " + c.agent + "."}
+	}
+	if u, err := url.Parse(c.surface.address(c.r, "a")); err == nil {
+		c.base = u.Scheme + "://" + u.Host
+	}
+	return m.run(c)
+}
+
+// hasAgent reports whether the caller may use the agent of the path.
+func (c *call) hasAgent() bool {
+	for _, a := range c.surface.gw.Catalog().Agents(c.principal) {
+		if a.Name == c.agent {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *call) ctx() context.Context { return c.r.Context() }
+
+// refusePush refuses push notifications, which the card doesn't offer either. Leat's webhooks are configured by its operator.
+func (c *call) refusePush() (any, error) {
+	return nil, &rpcError{codeNoPush, "Push notifications are not supported; subscribe to the task instead."}
+}
+
+// refuseCard refuses the card for authenticated clients: the public card is only for these already.
+func (c *call) refuseCard() (any, error) {
+	return nil, &rpcError{codeUnsupported, "An extended agent card is not offered."}
+}
