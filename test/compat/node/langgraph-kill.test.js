@@ -1,7 +1,9 @@
 // Clients of LangGraph while the gateway is killed and started again. ../kill_test.go runs it.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { generations, newClient, newThread, shortOf, textOf } from './langgraph-thread.js';
+import { Client as Client15 } from 'langgraph-1';
+import { Client as Client20 } from 'langgraph-2';
+import { generations, newThread, shortOf, textOf, token } from './langgraph-thread.js';
 import { ask, base, end, push, start } from './program.js';
 
 const threads = [];
@@ -43,27 +45,29 @@ for (const version of Object.keys(generations)) {
   });
 }
 
-test('a run whose agent continues after a kill', async () => {
-  const { id, rest } = await push(['first ', 'zweites, größer ']);
-  const client = newClient('1.15.0', { base });
-  const [{ run_id: run }] = await client.runs.list(id);
-  let text = '';
-  let isKilled = false;
-  const events = [];
-  // The client reconnects by itself, with the last id that it has.
-  for await (const { event, data } of client.runs.joinStream(id, run, { streamMode: ['messages-tuple', 'values'] })) {
-    events.push(event);
-    if (event === 'messages') text += data[0].content;
-    if (text === 'first zweites, größer ' && !isKilled) {
-      isKilled = true;
-      await end('SIGKILL');
-      await start();
-      await rest('third');
+for (const [version, Client] of [['1.15.0', Client15], ['2.0.0', Client20]]) {
+  test(`${version}: a run whose agent continues after a kill`, async () => {
+    const { id, rest } = await push(['first ', 'zweites, größer ']);
+    const client = new Client({ apiUrl: `${base}/langgraph`, apiKey: token });
+    const [{ run_id: run }] = await client.runs.list(id);
+    let text = '';
+    let isKilled = false;
+    const events = [];
+    // The client reconnects by itself, with the last id that it has.
+    for await (const { event, data } of client.runs.joinStream(id, run, { streamMode: ['messages-tuple', 'values'] })) {
+      events.push(event);
+      if (event === 'messages') text += data[0].content;
+      if (text === 'first zweites, größer ' && !isKilled) {
+        isKilled = true;
+        await end('SIGKILL');
+        await start();
+        await rest('third');
+      }
     }
-  }
-  assert.equal(text, 'first zweites, größer third');
-  assert.equal(events.at(-1), 'end');
-});
+    assert.equal(text, 'first zweites, größer third');
+    assert.equal(events.at(-1), 'end');
+  });
+}
 
 test('the switch of the output', async () => {
   assert.equal((await ask('/langgraph/ok')).status, 200);

@@ -1,6 +1,6 @@
 // Threads of LangGraph's new generation against the gateway at LEAT_URL. ../langgraph_test.go runs it.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { generations, long, longBefore, newThread as create, open, shortOf, textOf } from './langgraph-thread.js';
 
 const threads = [];
@@ -9,7 +9,8 @@ const newThread = (...args) => {
   threads.push(thread);
   return thread;
 };
-after(() => Promise.all(threads.map((t) => t.controller.dispose())));
+// An open thread has a stream with beats, which would take time from the tests that follow.
+afterEach(() => Promise.all(threads.splice(0).map((t) => t.controller.dispose())));
 
 const settle = (thread) => thread.settle();
 
