@@ -163,7 +163,7 @@ func (s *surface) respondCommand(r *http.Request, p gateway.Principal, params js
 	return runResult{ref.id()}, seq, err
 }
 
-// injectCommand adds a message of the user. The running turn takes it if its agent can, and otherwise it gets a turn of its own.
+// injectCommand adds a message of the user. The running turn takes it if its agent can, and otherwise it gets a separate turn.
 func (s *surface) injectCommand(r *http.Request, p gateway.Principal, params json.RawMessage) (result any, seq int64, err error) {
 	var body struct {
 		Message inputMessage `json:"message"`

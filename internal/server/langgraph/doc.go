@@ -20,7 +20,7 @@
 //
 //   - A reasoning, the text that follows it, and the calls that follow that are one message of type ai: see [groupsOf].
 //   - The result of a call is a message of type tool, when it is complete.
-//   - A status, a file and data are messages of their own. Status and data are custom events too.
+//   - A status, a file and data are separate messages. Status and data are custom events too.
 //   - An approval and a question are interrupts. A tool of the client is an interrupt that the SDK answers by itself.
 //   - A stopped turn is a run that was interrupted, as in LangGraph. A failure, and an interruption by a restart, is an error.
 //

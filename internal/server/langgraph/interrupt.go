@@ -131,7 +131,7 @@ func answerTo(turn string, r *event.Request, value json.RawMessage) (gateway.Com
 			Decisions []decision `json:"decisions"`
 		}
 		list := &answer.Decisions
-		// Either form may be missing. Then the value is one that a page of its own sends.
+		// Either form may be missing. Then the value is in a form that the page has chosen.
 		if json.Unmarshal(value, &answer) == nil && len(*list) == 1 || json.Unmarshal(value, list) == nil && len(*list) == 1 {
 			if d := (*list)[0]; d.Type != "" {
 				return decisionAnswer(&d)
@@ -141,7 +141,7 @@ func answerTo(turn string, r *event.Request, value json.RawMessage) (gateway.Com
 	return chats.PayloadAnswer(r, value), nil
 }
 
-// decisionAnswer returns the answer that a decision means. An agent has no way to take other arguments than its own.
+// decisionAnswer returns the answer that a decision means. An agent can't take arguments that were edited.
 func decisionAnswer(d *decision) (gateway.Command, error) {
 	switch d.Type {
 	case "approve", "accept":

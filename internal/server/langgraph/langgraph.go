@@ -61,7 +61,7 @@ func Register(srv *server.Server, gw *gateway.Gateway) {
 	srv.HandleAll(server.Authenticated, routes)
 }
 
-// ok says that the server is there.
+// ok answers the health check of clients.
 func (s *surface) ok(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
 	return server.Respond(w, struct {
 		OK bool `json:"ok"`

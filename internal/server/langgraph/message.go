@@ -76,7 +76,7 @@ type group struct {
 
 // groupsOf returns the groups of an agent's message in their order.
 //
-// A group has any number of reasonings, then at most one text, then calls. Every other part is a group of its own. The rule depends only on the
+// A group has any number of reasonings, then at most one text, then calls. Every other part is a separate group. The rule depends only on the
 // kinds of parts before, so a part never changes its group. The first group has the id of the message, and each other one also has that of its first
 // part.
 func groupsOf(m *transcript.Message) (groups []group) {

@@ -1,4 +1,4 @@
-// Runs: what is known of them, and how they are stopped.
+// Runs: what is known of them.
 
 package langgraph
 
@@ -12,6 +12,12 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/transcript"
+)
+
+// Statuses of runs that a client can select. The others have the words for threads.
+const (
+	statusPending = "pending"
+	statusRunning = "running"
 )
 
 // runInfo is a run as clients get it.
@@ -49,9 +55,9 @@ func parseRun(id string) (turn string, number int64, ok bool) {
 func statusOf(turn *transcript.Turn) string {
 	switch turn.State {
 	case transcript.TurnQueued:
-		return "pending"
+		return statusPending
 	case transcript.TurnRunning:
-		return "running"
+		return statusRunning
 	case transcript.TurnWaiting:
 		return statusInterrupted
 	}
@@ -96,7 +102,7 @@ func (s *surface) lookUpRun(r *http.Request, p gateway.Principal, conversation, 
 	switch {
 	case err != nil:
 		return ref, turn, err
-	case of != conversation:
+	case of != conversation, turn.EndSeq > 0 && number > turn.EndSeq-turn.FirstSeq: // no run begins after the end of its turn
 		return ref, turn, missing
 	}
 	return runRef{conversation, name, number}, turn, nil
@@ -138,35 +144,4 @@ func (s *surface) runs(w http.ResponseWriter, r *http.Request, p gateway.Princip
 		return len(list) >= limit+offset || !t.Earlier
 	})
 	return server.Respond(w, pageOf(list, &limit, offset), err)
-}
-
-// cancelRun stops a turn. With the action rollback its messages are removed too. The turn has ended when the response comes, so there is nothing to
-// wait for.
-func (s *surface) cancelRun(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	ref, _, err := s.findRun(r, p)
-	if err != nil {
-		return err
-	}
-	action := r.URL.Query().Get("action")
-	if action != "" && action != "interrupt" && action != "rollback" {
-		return server.Invalid("unknown action %q; use interrupt or rollback", action)
-	}
-	if _, err := server.Do(r.Context(), s.gw, p, ref.conversation, gateway.Command{Type: gateway.CommandStop, Turn: ref.turn}); err != nil {
-		return err
-	}
-	if action == "rollback" {
-		before := ""
-		err := s.gw.ViewTranscript(r.Context(), p, ref.conversation, func(t *transcript.Transcript) bool {
-			before = messageBefore(t, ref.turn)
-			return true
-		})
-		if err != nil {
-			return err
-		}
-		if err := s.chats.Truncate(r.Context(), p, ref.conversation, before); err != nil {
-			return err
-		}
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }

@@ -1,13 +1,13 @@
-// Run streams: runs that begin, and clients that come back to them.
+// Run streams: of runs that begin, and for clients that join a run.
 
 package langgraph
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +25,7 @@ var supportedModes = map[string]bool{"values": true, "updates": true, "messages"
 // joinModes are those of a client that joins a run without naming any: all but messages, which repeats each message as it grows.
 var joinModes = map[string]bool{"values": true, "updates": true, "messages-tuple": true, "custom": true}
 
-// modesOf returns the modes that a client asks for. Without any it gets values, as in LangGraph.
+// modesOf returns the modes that a client asks for. If it names none, it gets values, as in LangGraph.
 func modesOf(names []string) (map[string]bool, error) {
 	modes := map[string]bool{}
 	for _, name := range names {
@@ -40,58 +40,25 @@ func modesOf(names []string) (map[string]bool, error) {
 	return modes, nil
 }
 
-// begin begins the run of a request, in the thread of its path, or in a new one if the path has none. The headers of the response name the run.
-func (s *surface) begin(w http.ResponseWriter, r *http.Request, p gateway.Principal, in *runRequest) (ref runRef, thread string, err error) {
-	if err := in.check(); err != nil {
-		return ref, "", err
-	}
-	agent, err := s.agentOf(p, in.Assistant)
-	if err != nil {
-		return ref, "", err
-	}
-	conversation := ""
-	switch thread = r.PathValue("id"); {
-	case thread == "":
-		if conversation, _, err = s.createConversation(r.Context(), p, "", agent, nil); err == nil {
-			thread = conversation
-		}
-	case in.IfNotExists == "create":
-		conversation, _, err = s.createConversation(r.Context(), p, thread, agent, nil)
-	default:
-		conversation, err = s.open(r, p)
-	}
-	if err != nil {
-		return ref, "", err
-	}
-	if ref, err = s.start(r.Context(), p, conversation, agent, in); err != nil {
-		return ref, "", err
-	}
-	nameRun(w, thread, ref, in.StreamMode)
-	return ref, thread, nil
-}
-
-// nameRun sets the headers that name a run and the path of its stream. Without the latter, clients don't join it again after a lost connection.
+// modesIn returns the modes in the query of a request that joins a run.
 //
-// Both are relative to the url that the client was given, which has the prefix. A client that comes back doesn't repeat its modes, and clients take
-// everything after the id of the run for a part of it.
-func nameRun(w http.ResponseWriter, thread string, ref runRef, modes []string) {
-	location := "/threads/" + url.PathEscape(thread) + "/runs/" + ref.id()
-	w.Header().Set("Content-Location", location)
-	w.Header().Set("Location", location+"/stream?"+url.Values{"stream_mode": modes}.Encode())
-}
-
-// createRun answers POST /threads/{id}/runs and /runs: it begins a run and doesn't wait for it.
-func (s *surface) createRun(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	in := &runRequest{}
-	if err := server.Decode(r, in); err != nil {
-		return err
+// A client repeats the parameter, or sends a list as JSON. When it joins again, version 2.0.0 of the SDK adds its list to those that are in the path
+// of the stream (see [nameRun]), so a mode may be there twice.
+func modesIn(query url.Values) (names []string, err error) {
+	for _, value := range query["stream_mode"] {
+		list := []string{value}
+		if strings.HasPrefix(value, "[") {
+			if err := server.Unmarshal([]byte(value), &list, false); err != nil {
+				return nil, server.Invalid("stream_mode must be a mode or a list of modes")
+			}
+		}
+		for _, name := range list {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
 	}
-	ref, thread, err := s.begin(w, r, p, in)
-	if err != nil {
-		return err
-	}
-	_, turn, err := s.gw.Turn(r.Context(), p, gateway.ActionRead, ref.turn)
-	return server.Respond(w, runOf(ref.id(), thread, &turn), err)
+	return names, nil
 }
 
 // streamRun answers POST /threads/{id}/runs/stream and /runs/stream.
@@ -138,11 +105,13 @@ func (s *surface) joinStream(w http.ResponseWriter, r *http.Request, p gateway.P
 			return server.Invalid("invalid Last-Event-ID %q; use the id of an event of this run, or -1", id)
 		}
 	}
-	names := r.URL.Query()["stream_mode"]
-	if len(names) == 1 && strings.HasPrefix(names[0], "[") { // clients of version 2 send a list as JSON
-		if err := server.Unmarshal([]byte(names[0]), &names, false); err != nil {
-			return err
-		}
+	stopsTurn, err := stopsJoined(r)
+	if err != nil {
+		return err
+	}
+	names, err := modesIn(r.URL.Query())
+	if err != nil {
+		return err
 	}
 	modes, err := modesOf(names)
 	if err != nil {
@@ -157,7 +126,7 @@ func (s *surface) joinStream(w http.ResponseWriter, r *http.Request, p gateway.P
 	}
 	defer leave()
 	nameRun(w, r.PathValue("id"), ref, names)
-	return s.follow(w, r, p, newRunWriter(modes, ref, r.PathValue("id"), last, s.loader(r.Context(), p, ref)), r.URL.Query().Get("cancel_on_disconnect") == "1")
+	return s.follow(w, r, p, newRunWriter(modes, ref, r.PathValue("id"), last, s.loader(r.Context(), p, ref)), stopsTurn)
 }
 
 // follow streams a run to its end.
@@ -182,35 +151,26 @@ func (s *surface) follow(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	case cause != nil: // the session has ended
 		err = cause
 	}
-	e := server.Describe(err)
-	f, isKnown := failure{e.Reason, chats.Sentence(e.Message)}, true
-	switch {
-	case errors.Is(err, server.ErrExpired):
-		f.Message = textExpired
-	case errors.Is(err, follow.ErrNoTurn):
-		f = failure{gateway.ReasonDeleted, textRemoved}
-	default:
-		isKnown = false
-	}
+	f, isExpected := failureIn(err)
 	events.take() // what was not written may be incomplete
-	events.emit("", "error", f)
-	_ = st.write(events.take()) // best effort
-	if isKnown {
+	events.fail(f)
+	_ = st.write(events.take()) // best effort: the response ends with an error anyway
+	if isExpected {
 		return nil
 	}
 	return err
 }
 
-// disconnected stops the turn of a client that has disconnected, if the client asked for it.
-func (s *surface) disconnected(ctx context.Context, p gateway.Principal, ref runRef, stopsTurn bool) error {
-	if !stopsTurn {
-		return nil
+// failureIn describes an error that ends a response that has begun. It is expected if the client or another one has caused it, and not logged then.
+func failureIn(err error) (f failure, isExpected bool) {
+	switch {
+	case errors.Is(err, server.ErrExpired):
+		return failure{server.ReasonExpired, textExpired}, true
+	case errors.Is(err, follow.ErrNoTurn), errors.Is(err, gateway.ErrNotFound):
+		return failure{gateway.ReasonDeleted, textRemoved}, true
 	}
-	_, err := server.Do(ctx, s.gw, p, ref.conversation, gateway.Command{Type: gateway.CommandStop, Turn: ref.turn})
-	if err != nil {
-		return fmt.Errorf("stop turn %s of a disconnected client: %w", ref.turn, err)
-	}
-	return nil
+	e := server.Describe(err)
+	return failure{e.Reason, chats.Sentence(e.Message)}, false
 }
 
 // followRun passes the events of a run to write. It returns nil after the end of the run.

@@ -40,11 +40,11 @@ func (s *surface) threadStream(w http.ResponseWriter, r *http.Request, p gateway
 	// The order matters: when the server stops, the context has ended too.
 	switch cause := context.Cause(r.Context()); {
 	case server.Restarting(err), server.Restarting(cause):
-		panic(http.ErrAbortHandler) // the client comes back
+		panic(http.ErrAbortHandler) // the client reconnects
 	case st.err != nil, errors.Is(cause, context.Canceled):
 		return nil // the client has disconnected
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(cause, server.ErrExpired):
-		return nil // the client comes back, and gets the error as the status of its request
+		return nil // the client reconnects, and gets the error as the status of its request
 	case cause != nil:
 		return cause
 	}
