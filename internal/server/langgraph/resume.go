@@ -68,7 +68,7 @@ func (s *surface) openRequests(ctx context.Context, p gateway.Principal, convers
 	return open, err
 }
 
-// answer answers questions, and returns the run that the last answer begins. All answers are checked first, so that either all of them are given or none.
+// answer answers questions, and returns the run that the last answer begins. All answers are checked before the first one is given.
 func (s *surface) answer(ctx context.Context, p gateway.Principal, conversation string, open map[string]openRequest, answers map[string]json.RawMessage) (ref runRef, err error) {
 	commands := map[string]gateway.Command{}
 	for id, value := range answers {

@@ -30,7 +30,7 @@ func modesOf(names []string) (map[string]bool, error) {
 	modes := map[string]bool{}
 	for _, name := range names {
 		if !supportedModes[name] {
-			return nil, unsupported("there is no stream mode %q here; use values, updates, messages, messages-tuple or custom", name)
+			return nil, unsupported("unsupported stream mode %q; use values, updates, messages, messages-tuple or custom", name)
 		}
 		modes[name] = true
 	}

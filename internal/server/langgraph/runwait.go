@@ -72,7 +72,7 @@ func (s *surface) wait(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	switch cause := context.Cause(r.Context()); {
 	case err == nil:
 	case server.Restarting(err), server.Restarting(cause):
-		panic(http.ErrAbortHandler) // the status was sent, so only a connection that breaks tells the client that there is no result
+		panic(http.ErrAbortHandler) // the status was sent, so only a broken connection tells the client that the result is missing
 	case st.err != nil, errors.Is(cause, context.Canceled):
 		return s.disconnected(r.Context(), p, ref, stopsTurn)
 	default:
