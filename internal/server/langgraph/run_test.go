@@ -1,7 +1,6 @@
 package langgraph
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -120,12 +119,6 @@ func TestRunsAreTheSame(t *testing.T) {
 		t.Errorf("location %s", got)
 	}
 	first := strings.TrimPrefix(res.Header.Get("Content-Location"), "/threads/t/runs/")
-	res = h.send("", http.MethodPost, "/threads/t/runs/stream", `{"assistant_id":"eliza","input":null,"command":{"resume":true},"stream_mode":`+allModes+`}`)
-	answered := h.readRun(res)
-	second := strings.TrimPrefix(res.Header.Get("Content-Location"), "/threads/t/runs/")
-	if !strings.HasPrefix(second, first+".") {
-		t.Fatalf("the runs are %s and %s", first, second)
-	}
 	check := func(when, run string, live []runEvent, after int) {
 		t.Helper()
 		want, got := &runClient{}, &runClient{}
@@ -139,6 +132,15 @@ func TestRunsAreTheSame(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s, after event %d of %s:\n%+v\nwant\n%+v", when, after, run, got, want)
 		}
+	}
+	for i := range len(asked) - 1 {
+		check("while the question waits", first, asked, i-1)
+	}
+	res = h.send("", http.MethodPost, "/threads/t/runs/stream", `{"assistant_id":"eliza","input":null,"command":{"resume":true},"stream_mode":`+allModes+`}`)
+	answered := h.readRun(res)
+	second := strings.TrimPrefix(res.Header.Get("Content-Location"), "/threads/t/runs/")
+	if !strings.HasPrefix(second, first+".") {
+		t.Fatalf("the runs are %s and %s", first, second)
 	}
 	all := map[string][]runEvent{first: asked, second: answered}
 	for run, live := range all {
@@ -221,7 +223,11 @@ func TestRunRefusals(t *testing.T) {
 		}
 	}
 	h.ask(http.StatusNotFound, "", http.MethodPost, "/threads/none/runs/stream", question("v", "x", ""))
-	h.ask(http.StatusUnprocessableEntity, "", http.MethodPost, "/runs/cancel", `{}`)
+	// A run without a thread that is refused leaves none.
+	h.ask(http.StatusBadRequest, "", http.MethodPost, "/runs/wait", `{"assistant_id":"eliza","input":{"messages":[]}}`)
+	if list := decode[[]threadInfo](t, h.ask(http.StatusOK, "", http.MethodPost, "/threads/search", `{}`)); len(list) != 1 {
+		t.Errorf("%d threads", len(list))
+	}
 	if st := h.state("t"); len(st.Values.Messages) != 2 {
 		t.Errorf("a refusal has changed the thread: %v", st.texts())
 	}
@@ -231,55 +237,5 @@ func TestRunRefusals(t *testing.T) {
 	h.readRun(h.send("", http.MethodPost, "/threads/t/runs/stream", question("v", "three", `,"checkpoint":{"checkpoint_id":"`+list[0].Checkpoint.ID+`"}`)))
 	if st := h.state("t"); len(st.Values.Messages) != 6 {
 		t.Errorf("%v", st.texts())
-	}
-}
-
-// A run is stopped when its client disconnects, if the client asked for it, and only then.
-func TestDisconnect(t *testing.T) {
-	for option, want := range map[string]string{"cancel": statusInterrupted, "continue": "running"} {
-		h := newHarness(t, waiting)
-		res := h.send("", http.MethodPost, "/threads/t/runs/stream", question("u", "go", `,"if_not_exists":"create","on_disconnect":"`+option+`"`))
-		var seen []byte
-		for part := make([]byte, 1024); !bytes.Contains(seen, []byte("so far")); {
-			n, err := res.Body.Read(part)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen = append(seen, part[:n]...)
-		}
-		_ = res.Body.Close()
-		if option == "cancel" {
-			h.settle("t")
-		}
-		runs := decode[[]runInfo](t, h.ask(http.StatusOK, "", http.MethodGet, "/threads/t/runs", ""))
-		if len(runs) != 1 || runs[0].Status != want {
-			t.Errorf("%s: %+v", option, runs)
-		}
-		if option == "continue" {
-			h.ask(http.StatusNoContent, "", http.MethodPost, "/runs/cancel", `{"thread_id":"t","run_ids":["`+runs[0].ID+`"]}`)
-			h.settle("t")
-		}
-	}
-}
-
-// A user can't follow, wait for or stop the runs of another one.
-func TestRunsAreTheirs(t *testing.T) {
-	h := newHarness(t, waiting)
-	r := h.start("alice", "t", "u", "go", "")
-	run := r.Result.(map[string]any)["run_id"].(string)
-	h.ask(http.StatusOK, "bob", http.MethodPost, "/threads", `{"thread_id":"t"}`)
-	for _, path := range []string{"/threads/t/runs/" + run, "/threads/t/runs/" + run + "/stream", "/threads/t/runs/" + run + "/join"} {
-		h.ask(http.StatusNotFound, "bob", http.MethodGet, path, "")
-	}
-	h.ask(http.StatusNotFound, "bob", http.MethodPost, "/threads/t/runs/"+run+"/cancel", "")
-	h.ask(http.StatusNotFound, "bob", http.MethodPost, "/runs/cancel", `{"thread_id":"t","run_ids":["`+run+`"]}`)
-	h.ask(http.StatusNoContent, "bob", http.MethodPost, "/runs/cancel", `{"thread_id":"t"}`)
-	got := decode[runInfo](t, h.ask(http.StatusOK, "alice", http.MethodGet, "/threads/t/runs/"+run, ""))
-	if got.Status != "running" && got.Status != "pending" {
-		t.Errorf("%+v", got)
-	}
-	h.ask(http.StatusNoContent, "alice", http.MethodPost, "/threads/t/runs/"+run+"/cancel?action=rollback", "")
-	if list := decode[[]runInfo](t, h.ask(http.StatusOK, "alice", http.MethodGet, "/threads/t/runs", "")); len(list) != 0 {
-		t.Errorf("after a rollback: %+v", list)
 	}
 }

@@ -163,13 +163,13 @@ func (s *surface) follow(w http.ResponseWriter, r *http.Request, p gateway.Princ
 
 // failureIn describes an error that ends a response that has begun. It is expected if the client or another one has caused it, and not logged then.
 func failureIn(err error) (f failure, isExpected bool) {
+	e := server.Describe(err)
 	switch {
 	case errors.Is(err, server.ErrExpired):
-		return failure{server.ReasonExpired, textExpired}, true
-	case errors.Is(err, follow.ErrNoTurn), errors.Is(err, gateway.ErrNotFound):
+		return failure{e.Reason, textExpired}, true
+	case errors.Is(err, follow.ErrNoTurn), e.Status == http.StatusNotFound:
 		return failure{gateway.ReasonDeleted, textRemoved}, true
 	}
-	e := server.Describe(err)
 	return failure{e.Reason, chats.Sentence(e.Message)}, false
 }
 
