@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// cancelRun answers POST /threads/{id}/runs/{turn}/cancel. The turn has ended when the response comes, so there is nothing to wait for.
+// cancelRun answers POST /threads/{id}/runs/{turn}/cancel. The turn has ended when the response comes, also for clients that don't ask to wait.
 func (s *surface) cancelRun(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	ref, _, err := s.findRun(r, p)
 	if err != nil {
