@@ -15,7 +15,7 @@ func TestMCP(t *testing.T) {
 	defer cancel()
 	url, control := serveChats(t)
 	cmd := exec.CommandContext(ctx, "node", "--test", "--test-timeout=300000", "mcp.test.js")
-	cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+buildLeat(ctx, t), "LEAT_URL="+url, "LEAT_TOKEN="+secret, "LEAT_GATES="+control)
+	cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_BINARY="+buildLeat(t), "LEAT_URL="+url, "LEAT_TOKEN="+secret, "LEAT_GATES="+control)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -105,7 +105,7 @@ func (s *surface) card(w http.ResponseWriter, r *http.Request, p gateway.Princip
 		}
 		return server.Respond(w, agentCard{
 			security: needed,
-			Name: a.Name, Description: about, Version: "1", URL: address, Transport: jsonRPC, Protocol: "0.3.0",
+			Name:     a.Name, Description: about, Version: "1", URL: address, Transport: jsonRPC, Protocol: "0.3.0",
 			Interfaces:   []endpoint{{address, jsonRPC, "1.0"}, {address, jsonRPC, "0.3"}},
 			Capabilities: capabilities{HasStreaming: true},
 			Input:        []string{"text/plain", "image/*", "audio/*", "application/octet-stream"}, Output: []string{"text/plain", "text/markdown"},

@@ -45,12 +45,12 @@ func (c *call) get() (any, error) {
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
+	if in.Length != nil && *in.Length < 0 {
+		return nil, &rpcError{codeInvalidParams, "The historyLength must not be negative."}
+	}
 	to, err := c.find(in.ID, gateway.ActionRead)
 	if err != nil {
 		return nil, err
-	}
-	if in.Length != nil && *in.Length < 0 {
-		return nil, &rpcError{codeInvalidParams, "The historyLength must not be negative."}
 	}
 	t, err := c.snapshot(to, false)
 	if err != nil {
