@@ -70,9 +70,5 @@ func messageText(m *transcript.Message) string {
 	if m.Role != event.User || text == "" {
 		return text
 	}
-	name := m.Source
-	if m.Author != nil && m.Author.Name != "" {
-		name = m.Author.Name
-	}
-	return fmt.Sprintf("💬 **%s**\n\n%s", name, text)
+	return fmt.Sprintf("💬 **%s**\n\n%s", AuthorName(m), text)
 }

@@ -102,16 +102,12 @@ func (h *history) add(m *transcript.Message, hm historyMessage, r *room, open op
 	h.messages = append(h.messages, hm)
 }
 
-// authorOf returns the name of a person who wrote a message elsewhere, or "". If the author has no name, it is the
-// name of the channel or client.
+// authorOf returns the name of a person who wrote a message elsewhere, or "".
 func (c *Channel) authorOf(m *transcript.Message) string {
-	switch {
-	case m.Source == c.Name():
+	if m.Source == c.Name() {
 		return ""
-	case m.Author != nil && m.Author.Name != "":
-		return m.Author.Name
 	}
-	return m.Source
+	return channel.AuthorName(m)
 }
 
 // hasWritten reports whether a turn has written a message.

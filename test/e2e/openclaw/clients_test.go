@@ -11,13 +11,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/leat-dev/leat/chattest/telegram"
 	"github.com/leat-dev/leat/test/e2e/internal/harness"
 )
 
 // columns and rows are the size of the terminal.
-const columns, rows = 72, 34
+const columns, rows = 72, 42
 
 // ann is the person in Telegram.
 var ann = telegram.Private(7, "Ann")
@@ -50,6 +51,7 @@ func TestClients(t *testing.T) {
 		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + leat.Dir, "TERM=xterm-256color", "LEAT_API_TOKEN=" + token}
 		return c
 	}
+	greet(t, fake)
 	if out, err := run("channels", "attach", "--url", leat.URL, "telegram", "7", conversation).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -65,6 +67,24 @@ func TestClients(t *testing.T) {
 		},
 		"telegram/read": func(context.Context) (any, error) { return map[string]any{"messages": messages(fake)}, nil },
 	})
+}
+
+// greet has Ann write the first words to the bot and waits for its answer: a bot can't write to people who haven't written to it.
+func greet(t *testing.T, fake *telegram.Server) {
+	t.Helper()
+	fake.Say(ann, "/help")
+	limit := time.After(time.Minute)
+	for {
+		changed := fake.Changed()
+		if m := fake.Messages(ann.Chat); len(m) > 0 && m[len(m)-1].Bot {
+			return
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			t.Fatal("no answer to /help")
+		}
+	}
 }
 
 // message is a message of the chat of Telegram.
