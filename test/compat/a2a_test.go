@@ -20,3 +20,8 @@ func TestA2A(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// The client for Python, by its own test: python/a2a_client.py.
+func TestA2APython(t *testing.T) {
+	runPython(t, "a2a_client.py")
+}

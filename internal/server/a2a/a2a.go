@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
@@ -80,8 +81,13 @@ var methods = map[string]struct {
 // call answers a request. Errors of the method are part of the response.
 func (s *surface) call(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	c := &call{surface: s, w: w, r: r, principal: p, agent: r.PathValue("agent")}
-	if err := server.Decode(r, &c.request); err != nil {
+	body, err := server.ReadBody(r)
+	if err != nil {
 		return err
+	}
+	if err := server.Unmarshal(body, &c.request, false); err != nil {
+		server.WriteJSON(w, http.StatusBadRequest, response{Version: "2.0", ID: []byte("null"), Error: &rpcError{codeParse, chats.Sentence(server.Describe(err).Message)}})
+		return nil
 	}
 	if len(c.request.ID) == 0 {
 		c.request.ID = []byte("null")
@@ -100,8 +106,12 @@ func (s *surface) call(w http.ResponseWriter, r *http.Request, p gateway.Princip
 
 // run carries out the method.
 func (c *call) run() (any, error) {
-	if c.request.Version != "2.0" {
-		return nil, &rpcError{codeInvalidRequest, "The request is not JSON-RPC 2.0."}
+	if err := c.request.check(); err != nil {
+		return nil, err
+	}
+	// Clients of 0.3 have no such header, and the names of the methods tell the two versions apart.
+	if v := c.r.Header.Get("A2A-Version"); v != "" && !strings.HasPrefix(v+".", "1.0.") && !strings.HasPrefix(v+".", "0.3.") {
+		return nil, &rpcError{codeVersion, "The versions 1.0 and 0.3 are supported."}
 	}
 	m, ok := methods[c.request.Method]
 	if !ok {

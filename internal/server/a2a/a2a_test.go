@@ -141,7 +141,9 @@ func TestRefusals(t *testing.T) {
 		status int
 		code   int
 	}{
-		{`{`, http.StatusBadRequest, codeInvalidParams},
+		{`{`, http.StatusBadRequest, codeParse},
+		{`{"jsonrpc":"2.0","id":{"a":1},"method":"GetTask","params":{"id":"x"}}`, http.StatusOK, codeInvalidRequest},
+		{`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"x","historyLength":-1}}`, http.StatusOK, codeInvalidParams},
 		{`{"id":1,"method":"GetTask"}`, http.StatusOK, codeInvalidRequest},
 		{`{"jsonrpc":"2.0","id":1,"method":"GetTask"}`, http.StatusOK, codeInvalidParams},
 		{`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{}}`, http.StatusOK, codeInvalidParams},

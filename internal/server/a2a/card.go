@@ -25,6 +25,43 @@ type agentCard struct {
 	Input        []string     `json:"defaultInputModes"`
 	Output       []string     `json:"defaultOutputModes"`
 	Skills       []skill      `json:"skills"`
+	security
+}
+
+// security says how clients authenticate. SchemeLists are requirements of 1.0, and Old those of 0.3. A gateway without a token needs none.
+type security struct {
+	Schemes     map[string]scheme `json:"securitySchemes,omitempty"`
+	SchemeLists []requirement     `json:"securityRequirements,omitempty"`
+	Old         []map[string]list `json:"security,omitempty"`
+}
+
+// scheme is a way to authenticate, with the fields of both versions: 0.3 reads Type and Name, and 1.0 reads HTTP.
+type scheme struct {
+	Type string     `json:"type"`
+	Name string     `json:"scheme"`
+	HTTP httpScheme `json:"httpAuthSecurityScheme"`
+}
+
+type httpScheme struct {
+	Name string `json:"scheme"`
+}
+
+// requirement names schemes of which all are needed, each with the scopes that it needs: none here.
+type requirement struct {
+	Schemes map[string]scopes `json:"schemes"`
+}
+
+type scopes struct {
+	List list `json:"list"`
+}
+
+type list []string
+
+// bearer is the only scheme: the API token or a user's token in the header Authorization.
+var bearer = security{
+	Schemes:     map[string]scheme{"bearer": {Type: "http", Name: "bearer", HTTP: httpScheme{"bearer"}}},
+	SchemeLists: []requirement{{map[string]scopes{"bearer": {list{}}}}},
+	Old:         []map[string]list{{"bearer": {}}},
 }
 
 // endpoint is an address with the protocol that it speaks.
@@ -62,8 +99,13 @@ func (s *surface) card(w http.ResponseWriter, r *http.Request, p gateway.Princip
 		}
 		address := s.address(r, a.Name)
 		about := cmp.Or(a.Description, a.Name+", an agent behind Leat")
+		var needed security
+		if s.srv.TokenNeeded() {
+			needed = bearer
+		}
 		return server.Respond(w, agentCard{
-			Name: a.Name, Description: about, Version: "1", URL: address, Transport: jsonRPC, Protocol: "0.3.0",
+			security: needed,
+			Name:     a.Name, Description: about, Version: "1", URL: address, Transport: jsonRPC, Protocol: "0.3.0",
 			Interfaces:   []endpoint{{address, jsonRPC, "1.0"}, {address, jsonRPC, "0.3"}},
 			Capabilities: capabilities{HasStreaming: true},
 			Input:        []string{"text/plain", "image/*", "audio/*", "application/octet-stream"}, Output: []string{"text/plain", "text/markdown"},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
@@ -15,6 +16,7 @@ import (
 
 // Codes of errors: those of JSON-RPC, and those of the protocol (section 5.4 of the specification).
 const (
+	codeParse          = -32700
 	codeInvalidRequest = -32600
 	codeNoMethod       = -32601
 	codeInvalidParams  = -32602
@@ -24,6 +26,7 @@ const (
 	codeNoPush         = -32003 // PushNotificationNotSupportedError
 	codeUnsupported    = -32004 // UnsupportedOperationError
 	codeContentType    = -32005 // ContentTypeNotSupportedError
+	codeVersion        = -32009 // VersionNotSupportedError
 )
 
 // request is a request of a client. Its id is returned as it is: a number or a string.
@@ -49,6 +52,19 @@ type rpcError struct {
 }
 
 func (e *rpcError) Error() string { return e.Message }
+
+// check refuses what isn't a request of JSON-RPC 2.0. An id is a string, a number or null; anything else could be as large as the request, and
+// would be repeated in each event of a stream.
+func (r *request) check() error {
+	if r.Version != "2.0" {
+		return &rpcError{codeInvalidRequest, "The request is not JSON-RPC 2.0."}
+	}
+	if strings.IndexByte("{[tf", r.ID[0]) >= 0 {
+		r.ID = []byte("null")
+		return &rpcError{codeInvalidRequest, "The id of a request must be a string or a number."}
+	}
+	return nil
+}
 
 // respondError responds with an error of the server, such as a wrong token, before the request was read. The status stays, because clients
 // decide by it whether to authenticate or to try again.

@@ -108,8 +108,12 @@ func (c *call) find(id string, action gateway.Action) (to target, err error) {
 	return to, nil
 }
 
-// answer answers the question of a task. The first of several answers counts.
+// answer answers the question of a task. The first of several answers counts. A message that is sent again, because its response was lost, answers
+// nothing: the task may ask something else by now, which the client hasn't seen.
 func (c *call) answer(m *message) (to target, err error) {
+	if m.ID == "" {
+		return to, &rpcError{codeInvalidParams, "The message has no messageId."}
+	}
 	if to, err = c.find(m.Task, gateway.ActionWrite); err != nil {
 		return to, err
 	}
@@ -120,16 +124,23 @@ func (c *call) answer(m *message) (to target, err error) {
 	if err != nil {
 		return to, err
 	}
-	if len(turn.Requests) == 0 {
-		return to, &rpcError{codeUnsupported, "The task doesn't wait for a message; send one without the id of a task."}
+	var command gateway.Command
+	if len(turn.Requests) > 0 {
+		if command, err = answerOf(m, &turn.Requests[0].Request); err != nil {
+			return to, err
+		}
+		command.Request = turn.Requests[0].ID
 	}
-	command, err := answerOf(m, &turn.Requests[0].Request)
-	if err != nil {
-		return to, err
-	}
-	command.Type, command.Turn, command.Request = gateway.CommandAnswer, to.turn, turn.Requests[0].ID
+	// Without a request the command is refused, unless its key is known.
+	command.Type, command.Turn, command.Key = gateway.CommandAnswer, to.turn, "a2a:"+to.turn+":"+m.ID
 	_, err = server.Do(c.ctx(), c.surface.gw, c.principal, to.conversation, command)
-	if rejection, ok := errors.AsType[*gateway.Rejection](err); ok && rejection.Reason == gateway.ReasonAnswered {
+	rejection, isRejected := errors.AsType[*gateway.Rejection](err)
+	switch {
+	case isRejected && rejection.Reason == gateway.ReasonConflict:
+		return to, nil // the message was sent before, for this request or an earlier one
+	case isRejected && command.Request == "":
+		return to, &rpcError{codeUnsupported, "The task doesn't wait for a message; send one without the id of a task."}
+	case isRejected && rejection.Reason == gateway.ReasonAnswered:
 		return to, nil // by another client; the answer that follows is for that
 	}
 	return to, err

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +57,7 @@ type writer struct {
 	isBegun bool
 	// What the client has.
 	text  string
-	files []string
+	files map[string]artifact // by their ids
 	state string
 }
 
@@ -76,8 +75,9 @@ func (w *writer) sync(a *answer.Answer) error {
 	if !w.isBegun {
 		w.isBegun = true
 		t := task{ID: w.to.turn, Context: w.to.context, Status: current, Artifacts: artifactsOf(a, w.call.base)}
+		w.files = map[string]artifact{}
 		for _, item := range t.Artifacts {
-			w.files = append(w.files, item.ID)
+			w.files[item.ID] = item
 		}
 		w.text, w.state = text, current.State
 		if err := w.send(t.forVersion(w.call.isOld)); err != nil {
@@ -114,10 +114,10 @@ func (w *writer) artifacts(a *answer.Answer, text string, isLast bool) error {
 		}
 	}
 	for _, item := range fileArtifacts(a, w.call.base) {
-		if slices.Contains(w.files, item.ID) {
+		if known, ok := w.files[item.ID]; ok && known.equals(item) {
 			continue
 		}
-		w.files = append(w.files, item.ID)
+		w.files[item.ID] = item
 		u := artifactUpdate{Task: w.to.turn, Context: w.to.context, Artifact: item, IsLast: true}
 		if err := w.send(u.forVersion(w.call.isOld)); err != nil {
 			return err

@@ -3,6 +3,7 @@
 package a2a
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
@@ -71,6 +72,12 @@ type artifact struct {
 	ID    string `json:"artifactId"`
 	Name  string `json:"name,omitempty"`
 	Parts []part `json:"parts"`
+}
+
+// equals reports whether two states of a file or of data are the same. An agent may change both, for example the data of a chart.
+func (a artifact) equals(b artifact) bool {
+	p, q := a.Parts[0], b.Parts[0] // files and data have one part
+	return a.Name == b.Name && p.URL == q.URL && p.Raw == q.Raw && p.Filename == q.Filename && p.MediaType == q.MediaType && bytes.Equal(p.Data, q.Data)
 }
 
 // task is a turn.

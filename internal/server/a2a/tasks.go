@@ -5,6 +5,7 @@ package a2a
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
@@ -43,6 +44,9 @@ func (c *call) get() (any, error) {
 	var in taskParams
 	if err := c.decode(&in); err != nil {
 		return nil, err
+	}
+	if in.Length != nil && *in.Length < 0 {
+		return nil, &rpcError{codeInvalidParams, "The historyLength must not be negative."}
 	}
 	to, err := c.find(in.ID, gateway.ActionRead)
 	if err != nil {
@@ -149,7 +153,21 @@ type listParams struct {
 	State     string `json:"status"`
 	Size      int    `json:"pageSize"`
 	Token     string `json:"pageToken"`
+	After     string `json:"statusTimestampAfter"` // RFC 3339
 	Artifacts bool   `json:"includeArtifacts"`
+}
+
+// wants reports whether a task with a status is listed. Times are compared as times, because clients write them with other precisions and zones.
+func (in *listParams) wants(s status) bool {
+	if in.State != "" && s.State != in.State {
+		return false
+	}
+	after, err := time.Parse(time.RFC3339, in.After)
+	if err != nil {
+		return true // no time was given
+	}
+	at, err := time.Parse(time.RFC3339, s.Time)
+	return err == nil && !at.Before(after)
 }
 
 // taskList is a page of tasks, the newest first.
@@ -175,6 +193,9 @@ func (c *call) list() (any, error) {
 	if in.Size < 1 || in.Size > maxTasks {
 		return nil, &rpcError{codeInvalidParams, "The pageSize must be 1 to 100."}
 	}
+	if _, err := time.Parse(time.RFC3339, in.After); in.After != "" && err != nil {
+		return nil, &rpcError{codeInvalidParams, "The statusTimestampAfter must be a time in RFC 3339."}
+	}
 	page := taskList{Tasks: []task{}, Size: in.Size}
 	conversation, isFound, err := c.surface.chats.Find(c.ctx(), c.principal, in.Context)
 	if err != nil || !isFound {
@@ -184,7 +205,7 @@ func (c *call) list() (any, error) {
 	err = c.surface.gw.ViewTranscript(c.ctx(), c.principal, conversation, func(t *transcript.Transcript) bool {
 		turns = turns[:0]
 		for _, turn := range slices.Backward(t.Turns) {
-			if turn.Independent() && (in.State == "" || statusOf(turn, "").State == in.State) {
+			if turn.Independent() && in.wants(statusOf(turn, "")) {
 				copied := *turn
 				turns = append(turns, &copied)
 			}
