@@ -13,7 +13,7 @@ import (
 
 // The clients while the program is killed, by their own tests in the folder node.
 func TestKill(t *testing.T) {
-	for _, name := range []string{"a2a-0", "acp-0", "ag-ui-1", "ai-7", "@durable-streams/client", "langgraph-1", "@letta-ai/letta-client", "openai-7"} {
+	for _, name := range []string{"a2a-0", "acp-0", "ag-ui-1", "ai-7", "@durable-streams/client", "langgraph-1", "@letta-ai/letta-client", "@modelcontextprotocol/sdk", "openai-7"} {
 		requireNode(t, name)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -25,6 +25,7 @@ func TestKill(t *testing.T) {
 		{"durable-kill.js"},
 		{"--test", "--test-timeout=300000", "acp-kill.test.js"},
 		{"--test", "--test-timeout=300000", "a2a-kill.test.js"},
+		{"--test", "--test-timeout=300000", "mcp-kill.test.js"},
 		{"--test", "--test-timeout=300000", "letta-kill.test.js"},
 		{"responses-kill.js"},
 		{"--test", "--test-timeout=300000", "langgraph-kill.test.js"},

@@ -1,11 +1,12 @@
 // Editors on the SDKs of the Agent Client Protocol with `leat acp`, against the gateway at LEAT_URL. ../acp_editor_test.go runs it.
 import assert from 'node:assert/strict';
-import { createServer, connect } from 'node:net';
+import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { start, textOf, versions, visible } from './acp-editor.js';
+import { cuttingProxy } from './cutting-proxy.js';
 
 const { LEAT_URL: url, LEAT_TOKEN: token, LEAT_GATES: gates } = process.env;
 const open = (gate) => fetch(`${gates}/${gate}`);
@@ -210,26 +211,9 @@ for (const version of versions) {
 const version = versions.at(-1);
 
 test('20 cuts', async () => {
-  // A proxy whose connections break after some bytes.
-  let cuts = 0;
-  let budget = () => Infinity;
-  const target = new URL(url);
-  const sockets = new Set();
-  const proxy = createServer((client) => {
-    const server = connect(Number(target.port), target.hostname);
-    for (const s of [client, server]) { sockets.add(s); s.on('error', () => {}); s.on('close', () => { client.destroy(); server.destroy(); }); }
-    client.pipe(server);
-    let left = budget();
-    server.on('data', (b) => {
-      client.write(b.subarray(0, left));
-      if (b.length < left) { left -= b.length; return; }
-      cuts++;
-      client.destroy();
-    });
-  }).listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
+  const proxy = await cuttingProxy(url);
   try {
-    await editing(version, { base: `http://127.0.0.1:${proxy.address().port}` }, async (editor) => {
+    await editing(version, { base: proxy.base }, async (editor) => {
       const gate = crypto.randomUUID();
       const sessions = [];
       for (let i = 0; i < 4; i++) {
@@ -238,26 +222,25 @@ test('20 cuts', async () => {
         sessions.push(session);
       }
       // What arrives at once is one frame, which must fit through some of the connections.
-      budget = () => 300 + Math.floor(Math.random() * 9000);
-      for (const s of sockets) s.destroy();
+      proxy.budget = () => 300 + Math.floor(Math.random() * 9000);
+      proxy.reset();
       const prompted = sessions.map((s) => editor.prompt(s, gate).catch((e) => e));
       await open(gate);
       await editor.until(() => sessions.every((s) => textOf(s) === long));
-      while (cuts < 20) {
+      while (proxy.cuts < 20) {
         // What is complete is loaded again and again, through connections that break.
-        const loaded = await editor.load(sessions[cuts % sessions.length].id).catch(() => undefined);
+        const loaded = await editor.load(sessions[proxy.cuts % sessions.length].id).catch(() => undefined);
         if (loaded) await shows(editor, loaded, long);
       }
-      budget = () => Infinity;
+      proxy.budget = () => Infinity;
       await open(`${gate}-end`);
       await Promise.all(prompted);
       for (const s of sessions) await shows(editor, await editor.load(s.id), await visible(s.id));
     });
   } finally {
-    for (const s of sockets) s.destroy();
     proxy.close();
   }
-  assert.ok(cuts >= 20);
+  assert.ok(proxy.cuts >= 20);
 });
 
 test('a prompt whose request is given up stops its turn', () => editing(version, {}, async (editor) => {

@@ -1,30 +1,14 @@
 // The client of the Model Context Protocol with `leat mcp`, against the gateway at LEAT_URL. ../mcp_test.go runs it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { cuttingProxy } from './cutting-proxy.js';
+import { using } from './mcp-client.js';
 
-const { LEAT_BINARY: binary, LEAT_URL: url, LEAT_TOKEN: token, LEAT_GATES: gates } = process.env;
+const { LEAT_URL: url, LEAT_TOKEN: token, LEAT_GATES: gates } = process.env;
 const open = (gate) => fetch(`${gates}/${gate}`);
 const word = (i) => `word${'ö'.repeat(i % 7)} 🌍\n`;
 const long = Array.from({ length: 200 }, (_, i) => word(i)).join('');
 const longBefore = Array.from({ length: 20 }, (_, i) => word(i)).join(''); // up to the gate
-
-// using runs a test with a client, which checks each result against the schema of its tool.
-async function using(run, { secret = token, base = url, args = [] } = {}) {
-  const client = new Client({ name: 'test', version: '1' });
-  await client.connect(new StdioClientTransport({ command: binary, args: ['mcp', '--url', base, ...args], env: { ...process.env, LEAT_API_TOKEN: secret } }));
-  const { tools } = await client.listTools(); // and gets the schemas
-  const call = async (name, a = {}, options) => {
-    const r = await client.callTool({ name, arguments: a }, undefined, { timeout: 300_000, ...options });
-    return { ...r.structuredContent, isError: r.isError ?? false, shown: r.content[0].text };
-  };
-  try {
-    await run(call, client, tools);
-  } finally {
-    await client.close();
-  }
-}
 
 test('the tools', () => using(async (call, client, tools) => {
   assert.deepEqual(tools.map((t) => t.name), ['ask', 'answer', 'conversations', 'read', 'stop']);
@@ -112,6 +96,44 @@ test('a long answer with progress, a limit, and a cancel that stops', () => usin
     if (!stops) await call('stop', { conversation });
   }
 }));
+
+test('20 cuts', async () => {
+  const proxy = await cuttingProxy(url);
+  try {
+    await using(async (call) => {
+      const gate = crypto.randomUUID();
+      // What arrives at once is one frame, which must fit through some of the connections.
+      proxy.budget = () => 300 + Math.floor(Math.random() * 9000);
+      proxy.reset();
+      const asked = Promise.all(Array.from({ length: 4 }, () => call('ask', { text: gate, agent: 'long' })));
+      await open(gate);
+      await open(`${gate}-end`);
+      const answers = await asked;
+      for (const a of answers) assert.deepEqual([a.state, a.text], ['completed', long]);
+      while (proxy.cuts < 20) {
+        const { conversation } = answers[proxy.cuts % answers.length];
+        const { messages, isError } = await call('read', { conversation });
+        if (!isError) assert.deepEqual(messages.map((m) => m.text), [gate, long]); // each question was sent once
+      }
+    }, { base: proxy.base });
+  } finally {
+    proxy.close();
+  }
+});
+
+test('two hosts at once', () => using((one) => using(async (two) => {
+  const gate = crypto.randomUUID();
+  const first = one('ask', { text: gate, agent: 'long', wait_seconds: 1 });
+  const { conversation, turn } = await first;
+  // The other one asks in the same conversation, and its answer comes after that of the first.
+  const second = two('ask', { text: 'x', conversation, agent: 'tools' });
+  await open(gate);
+  await open(`${gate}-end`);
+  assert.deepEqual((({ state, text }) => [state, text])(await second), ['completed', 'Done.']);
+  const { messages } = await one('read', { conversation });
+  assert.deepEqual(messages.filter((m) => m.role === 'assistant').map((m) => m.text), [long, 'Done.']);
+  assert.ok(turn);
+})));
 
 test('a wrong token', () => using(async (call) => {
   assert.match((await call('conversations')).shown, /rejected the token/);
