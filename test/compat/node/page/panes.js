@@ -23,7 +23,7 @@ export const chatAsHTML = (messages) => `<!doctype html><style>
   body { font: 14px/1.4 system-ui, sans-serif; background: #cfdcc4; margin: 0; padding: 12px; display: flex; flex-direction: column; gap: 6px; min-height: calc(100vh - 24px); justify-content: end; }
   article { max-width: 86%; padding: 6px 10px; border-radius: 12px; background: #fff; align-self: start; white-space: pre-wrap; overflow-wrap: anywhere; }
   article.own { background: #effdde; align-self: end; }
-  pre { font-size: 11px; }
+  pre { font-size: 9.5px; }
   pre, blockquote { margin: 2px 0; padding: 2px 8px; border-left: 3px solid #6ab2f2; background: #f3f7fb; white-space: pre-wrap; }
 </style>${messages.map((m) => `<article class="${m.bot ? '' : 'own'}">${formatted(m.text, m.entities)}</article>`).join('')}`;
 
