@@ -63,8 +63,25 @@ func TestListFilters(t *testing.T) {
 			t.Errorf("%s: %+v", filter, got)
 		}
 	}
-	if got := h.rpc("", "ListTasks", `{"contextId":"c","statusTimestampAfter":"yesterday"}`); got.Error == nil || got.Error.Code != codeInvalidParams {
-		t.Errorf("%+v", got)
+	for _, filter := range []string{`"statusTimestampAfter":"yesterday"`, `"status":"done"`, `"pageToken":"nothing"`} {
+		if got := h.rpc("", "ListTasks", `{"contextId":"c",`+filter+`}`); got.Error == nil || got.Error.Code != codeInvalidParams {
+			t.Errorf("%s: %+v", filter, got)
+		}
+	}
+}
+
+// A page begins after the task of its token, also if that task would not be listed any more.
+func TestPageToken(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	var ids []string
+	for _, text := range []string{"one", "two", "three"} {
+		ids = append(ids, h.rpc("", "SendMessage", said(text, "c", "", text)).Result.Task.ID)
+	}
+	for state, count := range map[string]int{"TASK_STATE_COMPLETED": 1, "TASK_STATE_UNSPECIFIED": 1, "TASK_STATE_WORKING": 0} {
+		got := h.rpc("", "ListTasks", `{"contextId":"c","pageToken":"`+ids[1]+`","status":"`+state+`"}`)
+		if got.Error != nil || len(got.Result.Tasks) != count || count > 0 && got.Result.Tasks[0].ID != ids[0] {
+			t.Errorf("%s: %+v", state, got)
+		}
 	}
 }
 

@@ -147,6 +147,12 @@ const (
 	defaultTasks = 50
 )
 
+// stateAny is the state that stands for none, and for all in a list.
+const stateAny = "TASK_STATE_UNSPECIFIED"
+
+// states are those by which a list can be limited. No task has the last two here.
+var states = []string{"", stateAny, stateSubmitted, stateWorking, stateInput, stateCompleted, stateFailed, stateCanceled, "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"}
+
 // listParams are the params of ListTasks. A page token is the id of the last task of the page before.
 type listParams struct {
 	Context   string `json:"contextId"`
@@ -159,7 +165,7 @@ type listParams struct {
 
 // wants reports whether a task with a status is listed. Times are compared as times, because clients write them with other precisions and zones.
 func (in *listParams) wants(s status) bool {
-	if in.State != "" && s.State != in.State {
+	if in.State != "" && in.State != stateAny && s.State != in.State {
 		return false
 	}
 	after, err := time.Parse(time.RFC3339, in.After)
@@ -196,34 +202,36 @@ func (c *call) list() (any, error) {
 	if _, err := time.Parse(time.RFC3339, in.After); in.After != "" && err != nil {
 		return nil, &rpcError{codeInvalidParams, "The statusTimestampAfter must be a time in RFC 3339."}
 	}
+	if !slices.Contains(states, in.State) {
+		return nil, &rpcError{codeInvalidParams, "The status is unknown."}
+	}
 	page := taskList{Tasks: []task{}, Size: in.Size}
 	conversation, isFound, err := c.surface.chats.Find(c.ctx(), c.principal, in.Context)
 	if err != nil || !isFound {
 		return page, err
 	}
 	var turns []*transcript.Turn
+	var isFollowing bool // what follows the token, which is also found if its task has another state by now
 	err = c.surface.gw.ViewTranscript(c.ctx(), c.principal, conversation, func(t *transcript.Transcript) bool {
-		turns = turns[:0]
+		turns, page.Total, isFollowing = turns[:0], 0, in.Token == ""
 		for _, turn := range slices.Backward(t.Turns) {
 			if turn.Independent() && in.wants(statusOf(turn, "")) {
-				copied := *turn
-				turns = append(turns, &copied)
+				page.Total++
+				if isFollowing {
+					copied := *turn
+					turns = append(turns, &copied)
+				}
 			}
+			isFollowing = isFollowing || turn.ID == in.Token
 		}
 		return !t.Earlier
 	})
 	if err != nil {
 		return nil, err
 	}
-	page.Total = len(turns)
-	begin := 0
-	if in.Token != "" {
-		begin = 1 + slices.IndexFunc(turns, func(t *transcript.Turn) bool { return t.ID == in.Token })
-		if begin == 0 {
-			return nil, &rpcError{codeInvalidParams, "The pageToken is unknown."}
-		}
+	if !isFollowing {
+		return nil, &rpcError{codeInvalidParams, "The pageToken is unknown."}
 	}
-	turns = turns[begin:]
 	if len(turns) > in.Size {
 		turns = turns[:in.Size]
 		page.Token = turns[in.Size-1].ID
