@@ -169,7 +169,7 @@ func (c *connector) deliverTurn(ctx context.Context, t *chat, b *binding, f *gat
 	c.mu.Unlock()
 	b.Delivered = append(b.Delivered, turn.ID)
 	b.Turn, b.State = "", nil
-	return c.save(ctx, b)
+	return c.save(context.WithoutCancel(ctx), b) // also while the gateway shuts down: what was delivered isn't delivered again
 }
 
 // stream passes the events of a turn to the channel. It holds turnMu, so a shutdown waits for it.
