@@ -42,7 +42,7 @@ func Run(ctx context.Context, o Options) error {
 	return h.conn.Serve(ctx, o.Input)
 }
 
-// handle returns the work of a method. Notifications need none: a host that is initialized says so, and nothing depends on it.
+// handle returns the work of a method. Notifications need none: nothing depends on that of a host that is initialized.
 func (h *host) handle(method string, params json.RawMessage) jsonrpc.Work {
 	switch method {
 	case "initialize":

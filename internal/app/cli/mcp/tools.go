@@ -89,7 +89,7 @@ var tools = []object{
 	},
 	{
 		"name": "stop", "title": "Stop an agent", "description": "Stop the running turns of a conversation, or one of them. What was written stays.",
-		"inputSchema":  schema(object{"conversation": ofConversation, "turn": text("Id of the turn. Default: all that run or wait.")}, "conversation"),
+		"inputSchema":  schema(object{"conversation": ofConversation, "turn": text("Id of the turn. Default: all turns that run or wait.")}, "conversation"),
 		"outputSchema": schema(object{"stopped": object{"type": "array", "items": object{"type": "string"}, "description": "Ids of the turns."}}, "stopped"),
 	},
 }
