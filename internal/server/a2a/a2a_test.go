@@ -27,10 +27,10 @@ type answered struct {
 
 // rpc calls a method for a subject. params is JSON.
 func (h *harness) rpc(subject, method, params string) (a answered) {
-	h.t.Helper()
-	res := h.do(subject, http.MethodPost, "/a2a/eliza", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`, nil)
+	h.T.Helper()
+	res := h.Do(subject, http.MethodPost, "/a2a/eliza", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`, nil)
 	if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	return a
 }
@@ -98,7 +98,7 @@ func replacing(steps chan struct{}) agentFunc {
 func TestReplacedText(t *testing.T) {
 	steps := make(chan struct{})
 	h := newHarness(t, replacing(steps), quota.Limits{})
-	res := h.do("", http.MethodPost, "/a2a", `{"jsonrpc":"2.0","id":1,"method":"message/stream","params":`+said("m", "", "", "hello")+`}`, nil)
+	res := h.Do("", http.MethodPost, "/a2a", `{"jsonrpc":"2.0","id":1,"method":"message/stream","params":`+said("m", "", "", "hello")+`}`, nil)
 	var got []string
 	lines := bufio.NewScanner(res.Body)
 	for begun := 0; lines.Scan(); {
@@ -153,7 +153,7 @@ func TestRefusals(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"m","role":"user","parts":[{"text":"x"}]},"configuration":{"pushNotificationConfig":{"url":"http://x"}}}}`, http.StatusOK, codeNoPush},
 		{`{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{"contextId":"c","pageSize":101}}`, http.StatusOK, codeInvalidParams},
 	} {
-		res := h.do("", http.MethodPost, "/a2a", tt.body, nil)
+		res := h.Do("", http.MethodPost, "/a2a", tt.body, nil)
 		var a answered
 		if err := json.NewDecoder(res.Body).Decode(&a); err != nil || res.StatusCode != tt.status || a.Error == nil || a.Error.Code != tt.code {
 			t.Errorf("%s: %v, %d %+v", tt.body, err, res.StatusCode, a.Error)
@@ -162,7 +162,7 @@ func TestRefusals(t *testing.T) {
 	// A quota refuses with its own status, so that clients wait.
 	limited := newHarness(t, echo, quota.Limits{Messages: 1})
 	limited.rpc("alice", "SendMessage", said("m", "", "", "hello"))
-	res := limited.do("alice", http.MethodPost, "/a2a", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":`+said("n", "", "", "again")+`}`, http.Header{server.HeaderSubject: {"alice"}})
+	res := limited.Do("alice", http.MethodPost, "/a2a", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":`+said("n", "", "", "again")+`}`, http.Header{server.HeaderSubject: {"alice"}})
 	if res.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("above the quota: %d", res.StatusCode)
 	}

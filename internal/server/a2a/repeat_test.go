@@ -98,7 +98,7 @@ func TestCardAndVersion(t *testing.T) {
 		} `json:"securityRequirements"`
 		Old []map[string][]string `json:"security"`
 	}
-	if err := json.NewDecoder(h.do("", http.MethodGet, "/.well-known/agent-card.json", "", nil).Body).Decode(&card); err != nil {
+	if err := json.NewDecoder(h.Do("", http.MethodGet, "/.well-known/agent-card.json", "", nil).Body).Decode(&card); err != nil {
 		t.Fatal(err)
 	}
 	s := card.Schemes["bearer"]
@@ -106,7 +106,7 @@ func TestCardAndVersion(t *testing.T) {
 		t.Errorf("%+v", card)
 	}
 	for version, code := range map[string]int{"": codeNoTask, "1.0": codeNoTask, "0.3": codeNoTask, "0.3.0": codeNoTask, "2.0": codeVersion, "x": codeVersion} {
-		res := h.do("", http.MethodPost, "/a2a", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"nothing"}}`, http.Header{"A2a-Version": {version}})
+		res := h.Do("", http.MethodPost, "/a2a", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"nothing"}}`, http.Header{"A2a-Version": {version}})
 		var a answered
 		if err := json.NewDecoder(res.Body).Decode(&a); err != nil || a.Error == nil || a.Error.Code != code {
 			t.Errorf("%q: %v %+v", version, err, a.Error)

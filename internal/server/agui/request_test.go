@@ -13,19 +13,19 @@ import (
 // Two users who choose the same id have two threads, and neither sees or changes anything of the other.
 func TestThreadsAreTheirs(t *testing.T) {
 	h := newHarness(t, asking, quota.Limits{})
-	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, runRoute, question("same", "m1", "of alice")); !strings.Contains(stream, "May I?") {
+	if stream := h.Ask(http.StatusOK, "alice", http.MethodPost, runRoute, question("same", "m1", "of alice")); !strings.Contains(stream, "May I?") {
 		t.Fatalf("alice gets %s", stream)
 	}
 	connect, resume := `{"threadId":"same","runId":"r"}`, `{"threadId":"same","runId":"r","resume":[{"interruptId":"ask","status":"resolved","payload":true}]}`
-	if stream := h.ask(http.StatusOK, "bob", http.MethodPost, "/agui/agent/eliza/connect", connect); strings.Contains(stream, "alice") {
+	if stream := h.Ask(http.StatusOK, "bob", http.MethodPost, "/agui/agent/eliza/connect", connect); strings.Contains(stream, "alice") {
 		t.Errorf("bob gets %s", stream)
 	}
-	h.ask(http.StatusBadRequest, "bob", http.MethodPost, runRoute, resume)
-	if got := h.ask(http.StatusOK, "bob", http.MethodPost, "/agui/agent/eliza/stop/same", ""); !strings.Contains(got, "false") {
+	h.Ask(http.StatusBadRequest, "bob", http.MethodPost, runRoute, resume)
+	if got := h.Ask(http.StatusOK, "bob", http.MethodPost, "/agui/agent/eliza/stop/same", ""); !strings.Contains(got, "false") {
 		t.Errorf("bob stops: %s", got)
 	}
-	h.ask(http.StatusOK, "bob", http.MethodPost, runRoute, question("same", "m1", "of bob"))
-	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, runRoute, resume); !strings.Contains(stream, "the answer is approve") || strings.Contains(stream, "bob") {
+	h.Ask(http.StatusOK, "bob", http.MethodPost, runRoute, question("same", "m1", "of bob"))
+	if stream := h.Ask(http.StatusOK, "alice", http.MethodPost, runRoute, resume); !strings.Contains(stream, "the answer is approve") || strings.Contains(stream, "bob") {
 		t.Errorf("alice gets %s", stream)
 	}
 }
@@ -55,24 +55,24 @@ func TestRefusals(t *testing.T) {
 		{"/agui/agent/nobody/run", user(`"hi"`), 404, `There is no agent "nobody".`},
 		{"/agui", `{"method":"x"}`, 404, `This runtime has no method "x".`},
 	} {
-		text := h.ask(test.status, "alice", http.MethodPost, test.path, test.body)
+		text := h.Ask(test.status, "alice", http.MethodPost, test.path, test.body)
 		if !strings.Contains(text, test.want) || strings.HasPrefix(text, "{") || !strings.HasSuffix(text, ".") {
 			t.Errorf("%s %.80s: %q, want %q", test.path, test.body, text, test.want)
 		}
 	}
-	h.ask(http.StatusOK, "alice", http.MethodPost, runRoute, user(`"hi"`)) // nothing was left in the way
+	h.Ask(http.StatusOK, "alice", http.MethodPost, runRoute, user(`"hi"`)) // nothing was left in the way
 }
 
 // A page that still shows a deleted thread doesn't create it again.
 func TestDeletedThread(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
-	res := h.send("alice", http.MethodPost, runRoute, question("c", "m1", "hi"))
+	res := h.Send("alice", http.MethodPost, runRoute, question("c", "m1", "hi"))
 	conversation := res.Header.Get("Leat-Conversation")
 	h.outcome(conversation)
-	if _, err := h.gw.Do(t.Context(), gateway.Principal{Subject: "alice"}, conversation, gateway.Command{Type: gateway.CommandDelete}); err != nil {
+	if _, err := h.Gateway.Do(t.Context(), gateway.Principal{Subject: "alice"}, conversation, gateway.Command{Type: gateway.CommandDelete}); err != nil {
 		t.Fatal(err)
 	}
-	if text := h.ask(http.StatusGone, "alice", http.MethodPost, runRoute, question("c", "m2", "hi")); text != "This chat was deleted; start a new one." {
+	if text := h.Ask(http.StatusGone, "alice", http.MethodPost, runRoute, question("c", "m2", "hi")); text != "This chat was deleted; start a new one." {
 		t.Errorf("%q", text)
 	}
 }
@@ -80,7 +80,7 @@ func TestDeletedThread(t *testing.T) {
 // The default agent has two names.
 func TestInfo(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
-	for _, text := range []string{h.ask(200, "", http.MethodGet, "/agui/info", ""), h.ask(200, "", http.MethodPost, "/agui", `{"method":"info"}`)} {
+	for _, text := range []string{h.Ask(200, "", http.MethodGet, "/agui/info", ""), h.Ask(200, "", http.MethodPost, "/agui", `{"method":"info"}`)} {
 		var info runtimeInfo
 		if err := json.Unmarshal([]byte(text), &info); err != nil {
 			t.Fatal(err)

@@ -50,10 +50,10 @@ func readUntil(t *testing.T, r *bufio.Reader, want string) string {
 // The end of the gateway is an error, which closes everything, and no broken connection.
 func TestShutdown(t *testing.T) {
 	h := newHarness(t, gated(nil), quota.Limits{})
-	res := h.send("alice", http.MethodPost, runRoute, question("c", "m1", "hi"))
+	res := h.Send("alice", http.MethodPost, runRoute, question("c", "m1", "hi"))
 	r := bufio.NewReader(res.Body)
 	stream := readUntil(t, r, "first")
-	h.srv.Close()
+	h.Server.Close()
 	rest, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestShutdown(t *testing.T) {
 // It has no line breaks, so it is read byte by byte until the text is there.
 func TestBinaryShutdown(t *testing.T) {
 	h := newHarness(t, gated(nil), quota.Limits{})
-	res := h.post("alice", runRoute, question("c", "m1", "hi"), http.Header{"Accept": {binaryType}})
+	res := h.Do("alice", http.MethodPost, runRoute, question("c", "m1", "hi"), http.Header{"Accept": {binaryType}})
 	if got := res.Header.Get("Content-Type"); got != binaryType {
 		t.Errorf("the type is %q", got)
 	}
@@ -83,7 +83,7 @@ func TestBinaryShutdown(t *testing.T) {
 		}
 		all = append(all, b)
 	}
-	h.srv.Close()
+	h.Server.Close()
 	rest, err := io.ReadAll(r)
 	if err != nil || !strings.Contains(string(rest), textRestarting) {
 		t.Errorf("%v: the stream ends with %q", err, rest)
@@ -94,7 +94,7 @@ func TestBinaryShutdown(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	gate := make(chan struct{})
 	h := newHarness(t, gated(gate), quota.Limits{})
-	res := h.send("alice", http.MethodPost, runRoute, question("c", "m1", "hi"))
+	res := h.Send("alice", http.MethodPost, runRoute, question("c", "m1", "hi"))
 	r := bufio.NewReader(res.Body)
 	readUntil(t, r, "first")
 	readUntil(t, r, keepAlive[:len(keepAlive)-1])
@@ -110,11 +110,11 @@ func TestKeepAlive(t *testing.T) {
 // An answer that is removed while it is streamed has an end.
 func TestRemoved(t *testing.T) {
 	h := newHarness(t, gated(nil), quota.Limits{})
-	res := h.send("alice", http.MethodPost, runRoute, question("c", "m1", "hi"))
+	res := h.Send("alice", http.MethodPost, runRoute, question("c", "m1", "hi"))
 	r := bufio.NewReader(res.Body)
 	stream := readUntil(t, r, "first")
 	alice := gateway.Principal{Subject: "alice"}
-	if _, err := h.gw.Do(t.Context(), alice, res.Header.Get("Leat-Conversation"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
+	if _, err := h.Gateway.Do(t.Context(), alice, res.Header.Get("Leat-Conversation"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(r)
@@ -135,14 +135,14 @@ func TestDisconnect(t *testing.T) {
 	for query, want := range map[string]event.Outcome{"": event.Completed, "?on_disconnect=continue": event.Completed, "?on_disconnect=stop": event.Cancelled} {
 		gate := make(chan struct{})
 		h := newHarness(t, gated(gate), quota.Limits{Viewers: 1})
-		res := h.send("alice", http.MethodPost, runRoute+query, question("c", "m1", "hi"))
+		res := h.Send("alice", http.MethodPost, runRoute+query, question("c", "m1", "hi"))
 		readUntil(t, bufio.NewReader(res.Body), "first")
 		if err := res.Body.Close(); err != nil {
 			t.Fatal(err)
 		}
 		// The limit is one viewer, so another one is admitted when the gateway has noticed that the first one is gone.
 		for status := http.StatusTooManyRequests; status == http.StatusTooManyRequests; {
-			again := h.send("alice", http.MethodPost, "/agui/agent/eliza/connect", `{"threadId":"new","runId":"r"}`)
+			again := h.Send("alice", http.MethodPost, "/agui/agent/eliza/connect", `{"threadId":"new","runId":"r"}`)
 			status = again.StatusCode
 			_ = again.Body.Close()
 		}
@@ -155,10 +155,10 @@ func TestDisconnect(t *testing.T) {
 
 // outcome waits for the end of a conversation's only turn.
 func (h *harness) outcome(conversation string) (got event.Outcome) {
-	h.t.Helper()
-	f, err := h.gw.Feed(h.t.Context(), gateway.Principal{Subject: "alice"}, conversation)
+	h.T.Helper()
+	f, err := h.Gateway.Feed(h.T.Context(), gateway.Principal{Subject: "alice"}, conversation)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	defer f.Release()
 	for got == "" {

@@ -1,12 +1,10 @@
 package durable
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -16,70 +14,38 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/outputtest"
 	"github.com/leat-dev/leat/internal/service/quota"
-	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/transcript"
 )
 
-const secret = "a-token"
+const secret = outputtest.Secret
 
-// agentFunc is an agent that runs a function.
-type agentFunc func(ctx context.Context, in agent.Input, out *agent.Emitter) error
+type agentFunc = outputtest.AgentFunc
 
-func (f agentFunc) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	return f(ctx, in, out)
-}
-
-var echo = agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter) error {
-	return out.Text("re: " + in.Message.Text)
-})
+var echo = outputtest.Echo
 
 // harness is a gateway with the routes behind a real listener.
 type harness struct {
-	t     *testing.T
-	gw    *gateway.Gateway
-	srv   *server.Server
+	*outputtest.Harness
 	store *streams.Store
-	url   string
 }
 
 func newHarness(t *testing.T, a agent.Agent, limits quota.Limits) *harness {
 	t.Helper()
-	j := memory.New()
-	gw, err := gateway.New(gateway.Config{
-		Journal: j, Agents: gateway.Agents{"eliza": {Agent: a}}, DefaultAgent: "eliza", Settings: gateway.Settings{Drain: time.Millisecond},
-		Quotas: gateway.Quotas{User: limits},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := gw.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	h := &harness{t: t, gw: gw, srv: server.New(server.Options{Token: secret, Heartbeat: 20 * time.Millisecond})}
-	h.store = streams.New(gw, j, slog.New(slog.DiscardHandler))
-	Register(h.srv, gw, Options{Wait: 50 * time.Millisecond, Store: h.store})
-	ts := httptest.NewServer(h.srv)
-	h.url = ts.URL
-	t.Cleanup(func() {
-		h.srv.Close()
-		if err := gw.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
-		http.DefaultClient.CloseIdleConnections()
-		ts.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+	h := &harness{}
+	h.Harness = outputtest.Start(t, a, limits, func(g *outputtest.Harness) {
+		h.store = streams.New(g.Gateway, g.Journal, slog.New(slog.DiscardHandler))
+		Register(g.Server, g.Gateway, Options{Wait: 50 * time.Millisecond, Store: h.store})
 	})
 	return h
 }
 
 // answered creates a conversation with an answered message, and returns the turn.
 func (h *harness) answered(p gateway.Principal, id, text string) string {
-	h.t.Helper()
-	if _, _, err := h.gw.Create(h.t.Context(), p, gateway.CreateOptions{ID: id}); err != nil {
-		h.t.Fatal(err)
+	h.T.Helper()
+	if _, _, err := h.Gateway.Create(h.T.Context(), p, gateway.CreateOptions{ID: id}); err != nil {
+		h.T.Fatal(err)
 	}
 	turn := h.send(p, id, text)
 	h.ended(p, id, turn)
@@ -88,20 +54,20 @@ func (h *harness) answered(p gateway.Principal, id, text string) string {
 
 // send adds a message and returns the turn.
 func (h *harness) send(p gateway.Principal, id, text string) string {
-	h.t.Helper()
-	ack, err := h.gw.Do(h.t.Context(), p, id, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: text}})
+	h.T.Helper()
+	ack, err := h.Gateway.Do(h.T.Context(), p, id, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: text}})
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	return ack.Turn
 }
 
 // ended waits until a turn has ended.
 func (h *harness) ended(p gateway.Principal, id, turn string) {
-	h.t.Helper()
-	f, err := h.gw.Feed(h.t.Context(), p, id)
+	h.T.Helper()
+	f, err := h.Gateway.Feed(h.T.Context(), p, id)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	defer f.Release()
 	for hasEnded := false; ; {
@@ -122,24 +88,24 @@ type request struct {
 
 // do makes a request and reads its response.
 func (h *harness) do(rq request) (*http.Response, string) {
-	h.t.Helper()
+	h.T.Helper()
 	res := h.open(rq)
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	return res, string(b)
 }
 
 // open makes a request. The response is closed at the end of the test.
 func (h *harness) open(rq request) *http.Response {
-	h.t.Helper()
+	h.T.Helper()
 	if rq.method == "" {
 		rq.method = http.MethodGet
 	}
-	r, err := http.NewRequestWithContext(h.t.Context(), rq.method, h.url+"/v1/stream/"+rq.path, strings.NewReader(rq.body))
+	r, err := http.NewRequestWithContext(h.T.Context(), rq.method, h.URL+"/v1/stream/"+rq.path, strings.NewReader(rq.body))
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+secret)
 	if rq.subject != "" {
@@ -150,9 +116,9 @@ func (h *harness) open(rq request) *http.Response {
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
-	h.t.Cleanup(func() { _ = res.Body.Close() })
+	h.T.Cleanup(func() { _ = res.Body.Close() })
 	return res
 }
 

@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %q is not a sentence", name, body)
 		}
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+"/v1/stream/s", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+"/v1/stream/s", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,17 +41,17 @@ func (p pieces) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) erro
 
 // follow reads a stream by long polls until a condition holds, and returns what it got by the offset before it.
 func (h *harness) follow(path, offset string, enough func(res *http.Response, body string) bool) (offsets, bodies []string) {
-	h.t.Helper()
+	h.T.Helper()
 	for {
 		res, body := h.do(request{path: path + "?live=long-poll&offset=" + offset})
 		if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusNoContent {
-			h.t.Fatalf("%s after %s: %d %s", path, offset, res.StatusCode, body)
+			h.T.Fatalf("%s after %s: %d %s", path, offset, res.StatusCode, body)
 		}
 		if res.StatusCode == http.StatusOK {
 			offsets, bodies = append(offsets, offset), append(bodies, body)
 		}
 		if next := res.Header.Get(headerNextOffset); next < offset && offset != offsetStart {
-			h.t.Fatalf("%s follows %s", next, offset)
+			h.T.Fatalf("%s follows %s", next, offset)
 		} else {
 			offset = next
 		}
@@ -65,7 +65,7 @@ func (h *harness) follow(path, offset string, enough func(res *http.Response, bo
 func TestResume(t *testing.T) {
 	p := make(pieces)
 	h := newHarness(t, p, quota.Limits{})
-	if _, _, err := h.gw.Create(t.Context(), admin, gateway.CreateOptions{ID: "c"}); err != nil {
+	if _, _, err := h.Gateway.Create(t.Context(), admin, gateway.CreateOptions{ID: "c"}); err != nil {
 		t.Fatal(err)
 	}
 	turn := h.send(admin, "c", "go")
@@ -107,10 +107,10 @@ func TestResume(t *testing.T) {
 
 // tail returns the end of a stream.
 func (h *harness) tail(path string) string {
-	h.t.Helper()
+	h.T.Helper()
 	res, _ := h.do(request{method: http.MethodHead, path: path})
 	if res.StatusCode != http.StatusOK || res.Header.Get("Cache-Control") != "no-store" {
-		h.t.Fatalf("HEAD: %d %v", res.StatusCode, res.Header)
+		h.T.Fatalf("HEAD: %d %v", res.StatusCode, res.Header)
 	}
 	return res.Header.Get(headerNextOffset)
 }
@@ -122,7 +122,7 @@ func TestSnapshot(t *testing.T) {
 	_, first := h.do(request{path: "conversations/c"})
 	old := h.tail("conversations/c")
 	h.ended(admin, "c", h.send(admin, "c", "two"))
-	if _, err := h.gw.Do(t.Context(), admin, "c", gateway.Command{Type: gateway.CommandTruncate}); err != nil {
+	if _, err := h.Gateway.Do(t.Context(), admin, "c", gateway.Command{Type: gateway.CommandTruncate}); err != nil {
 		t.Fatal(err)
 	}
 	h.ended(admin, "c", h.send(admin, "c", "three"))
@@ -175,7 +175,7 @@ func events(t *testing.T, res *http.Response, enough func(sent) bool) (list []se
 func TestTurn(t *testing.T) {
 	p := make(pieces)
 	h := newHarness(t, p, quota.Limits{})
-	if _, _, err := h.gw.Create(t.Context(), admin, gateway.CreateOptions{ID: "c"}); err != nil {
+	if _, _, err := h.Gateway.Create(t.Context(), admin, gateway.CreateOptions{ID: "c"}); err != nil {
 		t.Fatal(err)
 	}
 	path := "turns/" + h.send(admin, "c", "go")
@@ -258,7 +258,7 @@ func TestWaitingTurn(t *testing.T) {
 		}
 		return out.Text(string(a.Decision))
 	}), quota.Limits{})
-	if _, _, err := h.gw.Create(t.Context(), admin, gateway.CreateOptions{ID: "c"}); err != nil {
+	if _, _, err := h.Gateway.Create(t.Context(), admin, gateway.CreateOptions{ID: "c"}); err != nil {
 		t.Fatal(err)
 	}
 	turn := h.send(admin, "c", "go")
@@ -267,7 +267,7 @@ func TestWaitingTurn(t *testing.T) {
 	if res.StatusCode != http.StatusNoContent || res.Header.Get(headerClosed) != "" || res.Header.Get(headerUpToDate) != isTrue || res.Header.Get(headerCursor) == "" {
 		t.Errorf("a long poll: %d %v %s", res.StatusCode, res.Header, body)
 	}
-	if _, err := h.gw.Do(t.Context(), admin, "c", gateway.Command{Type: gateway.CommandAnswer, Turn: turn, Request: "ask", Decision: event.Approve}); err != nil {
+	if _, err := h.Gateway.Do(t.Context(), admin, "c", gateway.Command{Type: gateway.CommandAnswer, Turn: turn, Request: "ask", Decision: event.Approve}); err != nil {
 		t.Fatal(err)
 	}
 	_, bodies := h.follow("turns/"+turn, offsets[len(offsets)-1], func(res *http.Response, _ string) bool { return res.Header.Get(headerClosed) == isTrue })
@@ -283,7 +283,7 @@ func TestShutdown(t *testing.T) {
 	tail := h.tail("conversations/c")
 	res := h.open(request{path: "conversations/c?offset=now&live=sse"})
 	stop := func(e sent) bool {
-		h.srv.Close()
+		h.Server.Close()
 		return false
 	}
 	list := events(t, res, stop)

@@ -6,32 +6,23 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/outputtest"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/journal"
-	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-const secret = "a-token"
+const secret = outputtest.Secret
 
-// agentFunc is an agent that runs a function.
-type agentFunc func(ctx context.Context, in agent.Input, out *agent.Emitter) error
+type agentFunc = outputtest.AgentFunc
 
-func (f agentFunc) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	return f(ctx, in, out)
-}
-
-var echo = agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter) error {
-	return out.Text("re: " + in.Message.Text)
-})
+var echo = outputtest.Echo
 
 // asking is an agent that asks for a permission.
 var asking = agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
@@ -58,66 +49,29 @@ var waiting = agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emit
 })
 
 // harness is a gateway with this surface behind a real listener.
-type harness struct {
-	t    *testing.T
-	gw   *gateway.Gateway
-	url  string
-	stop func()
-}
+type harness struct{ *outputtest.Harness }
 
 func newHarness(t *testing.T, a agent.Agent) *harness {
 	t.Helper()
-	j := memory.New()
-	t.Cleanup(func() {
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return startHarness(t, j, a)
+	return &harness{outputtest.Start(t, a, quota.Limits{}, register)}
 }
 
-// startHarness starts a gateway on a journal. It is stopped at the end of the test, or by stop.
+// startHarness starts a gateway on a journal. It is stopped at the end of the test, or by Stop.
 func startHarness(t *testing.T, j journal.Journal, a agent.Agent) *harness {
 	t.Helper()
-	gw, err := gateway.New(gateway.Config{
-		Journal: j, Agents: gateway.Agents{"eliza": {Agent: a}}, DefaultAgent: "eliza", Settings: gateway.Settings{Drain: time.Millisecond},
-		Quotas: gateway.Quotas{User: quota.Limits{}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := gw.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	srv := server.New(server.Options{Token: secret, Heartbeat: 20 * time.Millisecond})
-	Register(srv, gw)
-	ts := httptest.NewServer(srv)
-	h := &harness{t: t, gw: gw, url: ts.URL}
-	isStopped := false
-	h.stop = func() {
-		if isStopped {
-			return
-		}
-		isStopped = true
-		srv.Close()
-		if err := gw.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
-		http.DefaultClient.CloseIdleConnections()
-		ts.Close()
-	}
-	t.Cleanup(h.stop)
-	return h
+	return &harness{outputtest.StartWith(t, j, a, quota.Limits{}, register)}
 }
+
+func register(h *outputtest.Harness) { Register(h.Server, h.Gateway) }
 
 // send makes a request for a subject; if it is empty, for the admin. The response is closed at the end of the test.
 func (h *harness) send(subject, method, path, body string) *http.Response {
-	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute) // a stream that doesn't have what is waited for
-	h.t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, method, h.url+prefix+path, strings.NewReader(body))
+	h.T.Helper()
+	ctx, cancel := context.WithTimeout(h.T.Context(), time.Minute) // a stream that doesn't have what is waited for
+	h.T.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, method, h.URL+prefix+path, strings.NewReader(body))
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	r.Header.Set("X-Api-Key", secret)
 	if subject != "" {
@@ -125,22 +79,22 @@ func (h *harness) send(subject, method, path, body string) *http.Response {
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
-	h.t.Cleanup(func() { _ = res.Body.Close() })
+	h.T.Cleanup(func() { _ = res.Body.Close() })
 	return res
 }
 
 // ask is send for a whole response with an expected status.
 func (h *harness) ask(status int, subject, method, path, body string) string {
-	h.t.Helper()
+	h.T.Helper()
 	res := h.send(subject, method, path, body)
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	if res.StatusCode != status {
-		h.t.Fatalf("%s %s: %d %s, want %d", method, path, res.StatusCode, b, status)
+		h.T.Fatalf("%s %s: %d %s, want %d", method, path, res.StatusCode, b, status)
 	}
 	return string(b)
 }
@@ -156,23 +110,23 @@ func decode[T any](t *testing.T, body string) (v T) {
 
 // start begins a run with a message, and returns the response. Options are further parameters, each with a comma before it.
 func (h *harness) start(subject, thread, id, text, options string) commandResponse {
-	h.t.Helper()
+	h.T.Helper()
 	body := `{"id":1,"method":"run.start","params":{"assistant_id":"eliza","input":{"messages":[{"type":"human","id":"` + id + `","content":"` + text + `"}]}` + options + `}}`
-	return decode[commandResponse](h.t, h.ask(http.StatusOK, subject, http.MethodPost, "/threads/"+thread+"/commands", body))
+	return decode[commandResponse](h.T, h.ask(http.StatusOK, subject, http.MethodPost, "/threads/"+thread+"/commands", body))
 }
 
 // run begins a run and waits for its end or its question.
 func (h *harness) run(thread, id, text string) {
-	h.t.Helper()
+	h.T.Helper()
 	if r := h.start("", thread, id, text, ""); r.Type != "success" {
-		h.t.Fatalf("%+v", r)
+		h.T.Fatalf("%+v", r)
 	}
 	h.settle(thread)
 }
 
 // settle waits until nothing runs in a thread.
 func (h *harness) settle(thread string) threadState {
-	h.t.Helper()
+	h.T.Helper()
 	for {
 		st := h.state(thread)
 		if len(st.Next) == 0 || len(st.Interrupts) > 0 {
@@ -189,8 +143,8 @@ func jsonText(v any) string {
 }
 
 func (h *harness) state(thread string) threadState {
-	h.t.Helper()
-	return decode[threadState](h.t, h.ask(http.StatusOK, "", http.MethodGet, "/threads/"+thread+"/state", ""))
+	h.T.Helper()
+	return decode[threadState](h.T, h.ask(http.StatusOK, "", http.MethodGet, "/threads/"+thread+"/state", ""))
 }
 
 // texts are the types and contents of a state's messages.
@@ -214,22 +168,22 @@ type received struct {
 
 // events reads events of the thread stream up to one that is the last.
 func (h *harness) events(thread, subscription string, isLast func(received) bool) (list []received) {
-	h.t.Helper()
+	h.T.Helper()
 	res := h.send("", http.MethodPost, "/threads/"+thread+"/stream/events", subscription)
 	if res.StatusCode != http.StatusOK {
-		h.t.Fatalf("thread stream: %d", res.StatusCode)
+		h.T.Fatalf("thread stream: %d", res.StatusCode)
 	}
 	defer func() { _ = res.Body.Close() }()
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-			e := decode[received](h.t, data)
+			e := decode[received](h.T, data)
 			if list = append(list, e); isLast(e) {
 				return list
 			}
 		}
 	}
-	h.t.Fatalf("the stream has ended: %v, after %v", lines.Err(), list)
+	h.T.Fatalf("the stream has ended: %v, after %v", lines.Err(), list)
 	return nil
 }

@@ -21,17 +21,17 @@ type runEvent struct{ id, name, data string }
 
 // readRun reads a run stream to its end.
 func (h *harness) readRun(res *http.Response) (list []runEvent) {
-	h.t.Helper()
+	h.T.Helper()
 	b, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
-		h.t.Fatalf("run stream: %d %s %v", res.StatusCode, b, err)
+		h.T.Fatalf("run stream: %d %s %v", res.StatusCode, b, err)
 	}
 	err = (&sse.Reader{}).Feed(b, func(e sse.Event) error {
 		list = append(list, runEvent{e.ID, e.Name, string(e.Data)})
 		return nil
 	})
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	return list
 }
@@ -43,17 +43,17 @@ func question(id, text, options string) string {
 
 // join reads what is after an event of a run.
 func (h *harness) join(thread, run, last string) []runEvent {
-	h.t.Helper()
-	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.url+prefix+"/threads/"+thread+"/runs/"+run+
+	h.T.Helper()
+	r, err := http.NewRequestWithContext(h.T.Context(), http.MethodGet, h.URL+prefix+"/threads/"+thread+"/runs/"+run+
 		"/stream?stream_mode=values&stream_mode=updates&stream_mode=messages-tuple&stream_mode=messages&stream_mode=custom", http.NoBody)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	r.Header.Set("X-Api-Key", secret)
 	r.Header.Set("Last-Event-ID", last)
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	return h.readRun(res)
@@ -151,16 +151,16 @@ func TestRunsAreTheSame(t *testing.T) {
 	if last := asked[len(asked)-1]; last.name != "end" || !strings.Contains(asked[len(asked)-2].data, `"__interrupt__":[{`) {
 		t.Errorf("the first run ends with %v", asked[len(asked)-2:])
 	}
-	conversation, _, err := h.gw.Turn(t.Context(), gateway.Principal{Admin: true}, gateway.ActionRead, first)
+	conversation, _, err := h.Gateway.Turn(t.Context(), gateway.Principal{Admin: true}, gateway.ActionRead, first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, release, err := h.gw.PauseCompaction(t.Context(), gateway.Principal{Admin: true}, conversation)
+	_, release, err := h.Gateway.PauseCompaction(t.Context(), gateway.Principal{Admin: true}, conversation)
 	if err != nil {
 		t.Fatal(err)
 	}
 	release()
-	h.stop()
+	h.Stop()
 	h = startHarness(t, j, eventful)
 	for run, live := range all {
 		check("restarted", run, live, -1)

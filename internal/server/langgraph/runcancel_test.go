@@ -5,57 +5,30 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/internal/gateway"
-	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/outputtest"
 	"github.com/leat-dev/leat/internal/service/quota"
-	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
 // newLimitedHarness returns a harness in which each user can have one stream at a time.
 func newLimitedHarness(t *testing.T, a agent.Agent) *harness {
 	t.Helper()
-	j := memory.New()
-	gw, err := gateway.New(gateway.Config{
-		Journal: j, Agents: gateway.Agents{"eliza": {Agent: a}}, DefaultAgent: "eliza", Quotas: gateway.Quotas{User: quota.Limits{Viewers: 1}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := gw.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	srv := server.New(server.Options{Token: secret})
-	Register(srv, gw)
-	ts := httptest.NewServer(srv)
-	t.Cleanup(func() {
-		srv.Close()
-		if err := gw.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
-		http.DefaultClient.CloseIdleConnections()
-		ts.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &harness{t: t, gw: gw, url: ts.URL}
+	return &harness{outputtest.Start(t, a, quota.Limits{Viewers: 1}, register)}
 }
 
 // readTo reads a stream up to a text.
 func (h *harness) readTo(res *http.Response, text string) {
-	h.t.Helper()
+	h.T.Helper()
 	var seen []byte
 	for part := make([]byte, 1024); !bytes.Contains(seen, []byte(text)); {
 		n, err := res.Body.Read(part)
 		if seen = append(seen, part[:n]...); err != nil {
-			h.t.Fatalf("%v after %q", err, seen)
+			h.T.Fatalf("%v after %q", err, seen)
 		}
 	}
 }
@@ -194,7 +167,7 @@ func TestJoin(t *testing.T) {
 	if got, want := res.Header.Get("Location"), path+"?stream_mode=values&stream_mode=updates"; got != want || res.StatusCode != http.StatusOK {
 		t.Errorf("%d %s, want %s", res.StatusCode, got, want)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+prefix+path, http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+prefix+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +191,7 @@ func TestStopBreaksRuns(t *testing.T) {
 	run := h.start("", "t", "u", "go", "").Result.(map[string]any)["run_id"].(string)
 	stream := h.send("", http.MethodGet, "/threads/t/runs/"+run+"/stream", "")
 	wait := h.send("", http.MethodGet, "/threads/t/runs/"+run+"/join", "")
-	h.stop()
+	h.Stop()
 	for name, res := range map[string]*http.Response{"stream": stream, "join": wait} {
 		if b, err := io.ReadAll(res.Body); err == nil && !strings.Contains(string(b), `"error":"gateway_restart"`) {
 			t.Errorf("%s ends cleanly: %s", name, b)

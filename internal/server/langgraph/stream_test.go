@@ -113,17 +113,17 @@ func TestEventsAreTheSame(t *testing.T) {
 	for i := range len(live) - 1 {
 		check("after the end", i)
 	}
-	c, _, err := h.gw.Turn(t.Context(), gateway.Principal{Admin: true}, gateway.ActionRead, run.Result.(map[string]any)["run_id"].(string))
+	c, _, err := h.Gateway.Turn(t.Context(), gateway.Principal{Admin: true}, gateway.ActionRead, run.Result.(map[string]any)["run_id"].(string))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, release, err := h.gw.PauseCompaction(t.Context(), gateway.Principal{Admin: true}, c)
+	_, release, err := h.Gateway.PauseCompaction(t.Context(), gateway.Principal{Admin: true}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	release()
 	check("compacted", -1)
-	h.stop()
+	h.Stop()
 	h = startHarness(t, j, eventful)
 	check("restarted", -1)
 	check("restarted", len(live)/2)
@@ -214,7 +214,7 @@ func TestMessagesOutsideTurns(t *testing.T) {
 	h := newHarness(t, echo)
 	h.run("t", "u", "hello")
 	admin := gateway.Principal{Admin: true}
-	list, err := h.gw.List(t.Context(), admin, nil, 1)
+	list, err := h.Gateway.List(t.Context(), admin, nil, 1)
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
@@ -223,7 +223,7 @@ func TestMessagesOutsideTurns(t *testing.T) {
 		if isCompleted(e) && !isInjected {
 			isInjected = true
 			m := &gateway.CommandMessage{Role: event.Assistant, Text: "by the way"}
-			if _, err := h.gw.Do(t.Context(), admin, list[0].ID, gateway.Command{Type: gateway.CommandInject, Message: m}); err != nil {
+			if _, err := h.Gateway.Do(t.Context(), admin, list[0].ID, gateway.Command{Type: gateway.CommandInject, Message: m}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -111,14 +111,14 @@ func TestWithoutForms(t *testing.T) {
 		t.Errorf("the call is %+v", c)
 	}
 	path = h.begin("") + "/messages"
-	plain := framesOf(t, h.ask(http.StatusOK, "", http.MethodPost, path, body("m", "approval")))
+	plain := framesOf(t, h.Ask(http.StatusOK, "", http.MethodPost, path, body("m", "approval")))
 	if c := find(plain, typeApproval)[0].Call; c.Name != "shell" || c.Arguments != `{"command": "ls"}` {
 		t.Errorf("the call is %+v", c)
 	}
 	// A program that offers the tool gets a form too.
 	path = h.begin("") + "/messages"
 	offer := strings.TrimSuffix(body("m", "approval"), "}") + `,"client_tools":[{"name":"AskUserQuestion","description":"","parameters":{}}]}`
-	if c := find(framesOf(t, h.ask(http.StatusOK, "", http.MethodPost, path, offer)), typeApproval)[0].Call; c.Name != askTool {
+	if c := find(framesOf(t, h.Ask(http.StatusOK, "", http.MethodPost, path, offer)), typeApproval)[0].Call; c.Name != askTool {
 		t.Errorf("the call is %+v", c)
 	}
 }
@@ -132,20 +132,20 @@ func TestAnsweredElsewhere(t *testing.T) {
 	c := find(h.lettaCode(path, body("m", "choice")), typeApproval)[0]
 	var list []frame
 	query := path + "?limit=50&order=desc&include_return_message_types=approval_request_message&include_return_message_types=assistant_message"
-	if err := json.Unmarshal([]byte(h.ask(http.StatusOK, "", http.MethodGet, query, "")), &list); err != nil {
+	if err := json.Unmarshal([]byte(h.Ask(http.StatusOK, "", http.MethodGet, query, "")), &list); err != nil {
 		t.Fatal(err)
 	}
 	if len(list) != 2 || list[0].ID != c.ID || list[0].Date <= list[1].Date || list[1].Content != "First. " {
 		t.Errorf("the list is %+v", list)
 	}
 	var state conversation
-	if err := json.Unmarshal([]byte(h.ask(http.StatusOK, "", http.MethodGet, conversationPath, "")), &state); err != nil {
+	if err := json.Unmarshal([]byte(h.Ask(http.StatusOK, "", http.MethodGet, conversationPath, "")), &state); err != nil {
 		t.Fatal(err)
 	}
 	if len(state.InContext) != 1 || !strings.HasPrefix(c.ID, state.InContext[0]+":tool:") {
 		t.Errorf("in the context are %v, the request is %s", state.InContext, c.ID)
 	}
-	h.ask(http.StatusOK, "", http.MethodPost, path, result(c.Call.ID, "success", "blue"))
+	h.Ask(http.StatusOK, "", http.MethodPost, path, result(c.Call.ID, "success", "blue"))
 	late := h.lettaCode(path, result(c.Call.ID, "success", answerBegin+"Which colour?"+answerMiddle+"red"+answerEnd))
 	if got := textIn(late); got != "decision=blue text=" {
 		t.Errorf("the late window gets %q", got)
@@ -174,9 +174,9 @@ func TestLateApproval(t *testing.T) {
 		return errors.Join(tool.Done(), out.Text("decision="+string(a.Decision)))
 	}), quota.Limits{})
 	path := h.begin("") + "/messages"
-	c := find(framesOf(t, h.ask(http.StatusOK, "", http.MethodPost, path, body("m", "hi"))), typeApproval)[0].Call
+	c := find(framesOf(t, h.Ask(http.StatusOK, "", http.MethodPost, path, body("m", "hi"))), typeApproval)[0].Call
 	for range 2 {
-		frames := framesOf(t, h.ask(http.StatusOK, "", http.MethodPost, path, denial(c.ID, "no")))
+		frames := framesOf(t, h.Ask(http.StatusOK, "", http.MethodPost, path, denial(c.ID, "no")))
 		if got := textIn(frames); got != "decision=deny" {
 			t.Errorf("got %q", got)
 		}
@@ -234,7 +234,7 @@ func TestMessageInsteadOfAnswer(t *testing.T) {
 		t.Errorf("the stops are %+v", stops)
 	}
 	var whole answerJSON
-	if err := json.Unmarshal([]byte(h.ask(http.StatusOK, "", http.MethodPost, path, strings.TrimSuffix(both, "}")+`,"streaming":false}`)), &whole); err != nil {
+	if err := json.Unmarshal([]byte(h.Ask(http.StatusOK, "", http.MethodPost, path, strings.TrimSuffix(both, "}")+`,"streaming":false}`)), &whole); err != nil {
 		t.Fatal(err)
 	}
 	if got := textIn(whole.Messages); got != "First. decision=deny text=cancelledre: hello" {

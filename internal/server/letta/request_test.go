@@ -21,10 +21,10 @@ const toAgent = "/letta/v1/agents/agent-eliza/messages/stream"
 
 // begin makes a conversation of a subject and returns its path.
 func (h *harness) begin(subject string) string {
-	h.t.Helper()
+	h.T.Helper()
 	var c conversation
-	if err := json.Unmarshal([]byte(h.ask(http.StatusOK, subject, http.MethodPost, "/letta/v1/conversations/?agent_id=agent-eliza", "{}")), &c); err != nil {
-		h.t.Fatal(err)
+	if err := json.Unmarshal([]byte(h.Ask(http.StatusOK, subject, http.MethodPost, "/letta/v1/conversations/?agent_id=agent-eliza", "{}")), &c); err != nil {
+		h.T.Fatal(err)
 	}
 	return "/letta/v1/conversations/" + c.ID
 }
@@ -32,22 +32,22 @@ func (h *harness) begin(subject string) string {
 // Two users have two conversations with an agent, and neither sees or changes anything of the other.
 func TestConversationsAreTheirs(t *testing.T) {
 	h := newHarness(t, asking, quota.Limits{})
-	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, toAgent, body("m1", "of alice")); !strings.Contains(stream, typeApproval) {
+	if stream := h.Ask(http.StatusOK, "alice", http.MethodPost, toAgent, body("m1", "of alice")); !strings.Contains(stream, typeApproval) {
 		t.Fatalf("alice gets %s", stream)
 	}
-	if list := h.ask(http.StatusOK, "bob", http.MethodGet, "/letta/v1/agents/agent-eliza/messages", ""); strings.TrimSpace(list) != "[]" {
+	if list := h.Ask(http.StatusOK, "bob", http.MethodGet, "/letta/v1/agents/agent-eliza/messages", ""); strings.TrimSpace(list) != "[]" {
 		t.Errorf("bob gets %s", list)
 	}
 	approval := `{"messages":[{"type":"approval","approvals":[{"type":"approval","tool_call_id":"ask","approve":true}]}]}`
-	h.ask(http.StatusBadRequest, "bob", http.MethodPost, toAgent, approval)
-	h.ask(http.StatusOK, "bob", http.MethodPost, toAgent, body("m1", "of bob"))
-	h.ask(http.StatusOK, "bob", http.MethodPost, "/letta/v1/agents/agent-eliza/messages/cancel", "{}")
-	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, toAgent, approval); !strings.Contains(stream, "the answer is approve") {
+	h.Ask(http.StatusBadRequest, "bob", http.MethodPost, toAgent, approval)
+	h.Ask(http.StatusOK, "bob", http.MethodPost, toAgent, body("m1", "of bob"))
+	h.Ask(http.StatusOK, "bob", http.MethodPost, "/letta/v1/agents/agent-eliza/messages/cancel", "{}")
+	if stream := h.Ask(http.StatusOK, "alice", http.MethodPost, toAgent, approval); !strings.Contains(stream, "the answer is approve") {
 		t.Errorf("alice gets %s", stream)
 	}
 	path := h.begin("alice")
-	h.ask(http.StatusNotFound, "bob", http.MethodGet, path, "")
-	h.ask(http.StatusNotFound, "bob", http.MethodPost, path+"/messages", body("m1", "hi"))
+	h.Ask(http.StatusNotFound, "bob", http.MethodGet, path, "")
+	h.Ask(http.StatusNotFound, "bob", http.MethodPost, path+"/messages", body("m1", "hi"))
 }
 
 // Errors have the form of the API.
@@ -74,7 +74,7 @@ func TestRefusals(t *testing.T) {
 		{http.MethodGet, "/letta/v1/agents/agent-nobody", "", 404, `There is no agent`},
 		{http.MethodGet, "/letta/v1/runs/run-none", "", 404, `{"detail":"Not found."}`},
 	} {
-		if text := h.ask(test.status, "alice", test.method, test.path, test.body); !strings.Contains(strings.ToLower(text), strings.ToLower(test.want)) {
+		if text := h.Ask(test.status, "alice", test.method, test.path, test.body); !strings.Contains(strings.ToLower(text), strings.ToLower(test.want)) {
 			t.Errorf("%s %s: %s, want %s", test.path, test.body, text, test.want)
 		}
 	}
@@ -85,7 +85,7 @@ func TestContent(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	path := h.begin("alice")
 	sent := `{"messages":[{"role":"user","content":[{"type":"text","text":"<system-reminder>\nx\n</system-reminder>"},{"type":"text","text":"a"},{"type":"text","text":"b"}]}]}`
-	if got := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", sent); !strings.Contains(got, `re: a\nb"`) {
+	if got := h.Ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", sent); !strings.Contains(got, `re: a\nb"`) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -95,7 +95,7 @@ func TestPages(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	path := h.begin("alice")
 	for _, text := range []string{"a", "b", "c"} {
-		h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body(text, text))
+		h.Ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body(text, text))
 	}
 	for _, order := range []string{"asc", "desc"} {
 		got, after := "", ""
@@ -104,7 +104,7 @@ func TestPages(t *testing.T) {
 				ID      string `json:"id"`
 				Content string `json:"content"`
 			}
-			if err := json.Unmarshal([]byte(h.ask(http.StatusOK, "alice", http.MethodGet, path+"/messages?limit=2&order="+order+"&after="+after, "")), &list); err != nil {
+			if err := json.Unmarshal([]byte(h.Ask(http.StatusOK, "alice", http.MethodGet, path+"/messages?limit=2&order="+order+"&after="+after, "")), &list); err != nil {
 				t.Fatal(err)
 			}
 			if len(list) == 0 {
@@ -127,12 +127,12 @@ func TestPages(t *testing.T) {
 func TestRepetition(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	path := h.begin("alice")
-	first := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi"))
-	again := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi"))
+	first := h.Ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi"))
+	again := h.Ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("m", "hi"))
 	if d := cmp.Diff(framesOf(t, first), framesOf(t, again)); d != "" {
 		t.Errorf("(-first +again)\n%s", d)
 	}
-	if n := strings.Count(h.ask(http.StatusOK, "alice", http.MethodGet, path+"/messages", ""), `"message_type"`); n != 2 {
+	if n := strings.Count(h.Ask(http.StatusOK, "alice", http.MethodGet, path+"/messages", ""), `"message_type"`); n != 2 {
 		t.Errorf("%d messages", n)
 	}
 }
@@ -149,9 +149,9 @@ func TestSeveralMessages(t *testing.T) {
 		return ctx.Err()
 	}), quota.Limits{})
 	path := h.begin("alice")
-	res := h.send("alice", http.MethodPost, path+"/messages", body("1", "slow"))
+	res := h.Send("alice", http.MethodPost, path+"/messages", body("1", "slow"))
 	<-isRunning
-	h.ask(http.StatusOK, "alice", http.MethodPost, path+"/cancel", "{}")
+	h.Ask(http.StatusOK, "alice", http.MethodPost, path+"/cancel", "{}")
 	if b, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(b), stopCancelled) {
 		t.Fatalf("%s, %v", b, err)
 	}
@@ -160,7 +160,7 @@ func TestSeveralMessages(t *testing.T) {
 		{`{"role":"user","otid":"4","content":"slow"},{"role":"user","otid":"5","content":"hello"},{"role":"user","otid":"6","content":"bye"}`, "re: bye"},
 		{`{"role":"user","otid":"7","content":"bye"},{"role":"user","otid":"8","content":"again"}`, "re: bye\n\nagain"},
 	} {
-		stream := h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", `{"messages":[`+test.sent+`]}`)
+		stream := h.Ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", `{"messages":[`+test.sent+`]}`)
 		if got := textIn(framesOf(t, stream)); got != test.want {
 			t.Errorf("%s: %q, want %q", test.sent, got, test.want)
 		}
@@ -170,10 +170,10 @@ func TestSeveralMessages(t *testing.T) {
 // The default conversation of an agent is the one for clients that name none.
 func TestDefaultConversation(t *testing.T) {
 	h := newHarness(t, asking, quota.Limits{})
-	h.ask(http.StatusNotFound, "alice", http.MethodGet, "/letta/v1/conversations/default?agent_id=agent-eliza", "")
-	h.ask(http.StatusNotFound, "alice", http.MethodPost, "/letta/v1/conversations/default/messages", body("1", "hi"))
+	h.Ask(http.StatusNotFound, "alice", http.MethodGet, "/letta/v1/conversations/default?agent_id=agent-eliza", "")
+	h.Ask(http.StatusNotFound, "alice", http.MethodPost, "/letta/v1/conversations/default/messages", body("1", "hi"))
 	direct := strings.TrimSuffix(body("1", "hi"), "}") + `,"agent_id":"agent-eliza"}`
-	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/default/messages", direct); !strings.Contains(stream, typeApproval) {
+	if stream := h.Ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/default/messages", direct); !strings.Contains(stream, typeApproval) {
 		t.Errorf("got %s", stream)
 	}
 	for path, want := range map[string]string{
@@ -181,19 +181,19 @@ func TestDefaultConversation(t *testing.T) {
 		"/letta/v1/agents/agent-eliza/messages":                         typeApproval,
 		"/letta/v1/conversations/default?agent_id=agent-eliza":          `.requests"]`,
 	} {
-		if got := h.ask(http.StatusOK, "alice", http.MethodGet, path, ""); !strings.Contains(got, want) {
+		if got := h.Ask(http.StatusOK, "alice", http.MethodGet, path, ""); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
 	h.begin("alice")
-	if got := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/conversations/?agent_id=agent-eliza", ""); strings.Count(got, `"id"`) != 1 {
+	if got := h.Ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/conversations/?agent_id=agent-eliza", ""); strings.Count(got, `"id"`) != 1 {
 		t.Errorf("the list is %s", got)
 	}
-	again := h.ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/default/stream", `{"agent_id":"agent-eliza","otid":"1"}`)
+	again := h.Ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/default/stream", `{"agent_id":"agent-eliza","otid":"1"}`)
 	if !strings.Contains(again, stopApproval) {
 		t.Errorf("got %s", again)
 	}
-	if got := h.ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/agent-eliza/cancel", "{}"); !strings.Contains(got, stopCancelled) {
+	if got := h.Ask(http.StatusOK, "alice", http.MethodPost, "/letta/v1/conversations/agent-eliza/cancel", "{}"); !strings.Contains(got, stopCancelled) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -211,13 +211,13 @@ func TestFailedRun(t *testing.T) {
 		return &agent.Error{Code: "overloaded_error", Message: "The model is busy.", Retryable: true}
 	}), quota.Limits{})
 	path := h.begin("alice")
-	frames := framesOf(t, h.ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("1", "hi")))
-	run := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/runs/"+frames[0].Run, "")
+	frames := framesOf(t, h.Ask(http.StatusOK, "alice", http.MethodPost, path+"/messages", body("1", "hi")))
+	run := h.Ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/runs/"+frames[0].Run, "")
 	if want := `"metadata":{"error":{"error_type":"llm_error","message":"The model is busy.","retryable":false}}`; !strings.Contains(run, want) {
 		t.Errorf("the run is %s", run)
 	}
 	for query, want := range map[string]int{"": 1, "&statuses=failed&statuses=running": 1, "&statuses=running": 0} {
-		list := h.ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/runs/?conversation_id="+path[strings.LastIndex(path, "/")+1:]+query, "")
+		list := h.Ask(http.StatusOK, "alice", http.MethodGet, "/letta/v1/runs/?conversation_id="+path[strings.LastIndex(path, "/")+1:]+query, "")
 		if strings.Count(list, `"id"`) != want {
 			t.Errorf("the runs of %q are %s", query, list)
 		}
@@ -230,7 +230,7 @@ func TestFailedRun(t *testing.T) {
 			query += "&include_return_message_types=" + types
 		}
 		var list []frame
-		if err := json.Unmarshal([]byte(h.ask(http.StatusOK, "alice", http.MethodGet, path+query, "")), &list); err != nil {
+		if err := json.Unmarshal([]byte(h.Ask(http.StatusOK, "alice", http.MethodGet, path+query, "")), &list); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -252,7 +252,7 @@ func TestShutdown(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}), quota.Limits{})
-	res := h.send("alice", http.MethodPost, toAgent, body("m1", "hi"))
+	res := h.Send("alice", http.MethodPost, toAgent, body("m1", "hi"))
 	r := bufio.NewReader(res.Body)
 	for {
 		line, err := r.ReadString('\n')
@@ -263,7 +263,7 @@ func TestShutdown(t *testing.T) {
 			break
 		}
 	}
-	h.srv.Close()
+	h.Server.Close()
 	rest, err := io.ReadAll(r)
 	if err == nil {
 		t.Errorf("the stream ends with %s", rest)

@@ -16,9 +16,9 @@ import (
 
 // post makes a request for a response, or reads it.
 func (h *harness) response(status int, subject, method, path, body string) (o object) {
-	h.t.Helper()
-	if err := json.Unmarshal([]byte(h.ask(status, subject, method, path, body)), &o); err != nil {
-		h.t.Fatal(err)
+	h.T.Helper()
+	if err := json.Unmarshal([]byte(h.Ask(status, subject, method, path, body)), &o); err != nil {
+		h.T.Fatal(err)
 	}
 	return o
 }
@@ -45,7 +45,7 @@ func TestRefusals(t *testing.T) {
 		`{"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}`:                     "input_file",
 		`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"https://a.example/"}]}]}`: "data URL",
 	} {
-		res := h.send("alice", http.MethodPost, "/v1/responses", body)
+		res := h.Send("alice", http.MethodPost, "/v1/responses", body)
 		var b struct{ Error errorBody }
 		if err := json.NewDecoder(res.Body).Decode(&b); err != nil {
 			t.Fatal(err)
@@ -61,16 +61,16 @@ func TestOthers(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	o := h.response(http.StatusOK, "alice", http.MethodPost, "/v1/responses", `{"input":"x"}`)
 	for _, path := range []string{"", "?stream=true", "/input_items"} {
-		h.ask(http.StatusNotFound, "bob", http.MethodGet, "/v1/responses/"+o.ID+path, "")
+		h.Ask(http.StatusNotFound, "bob", http.MethodGet, "/v1/responses/"+o.ID+path, "")
 	}
-	h.ask(http.StatusNotFound, "bob", http.MethodPost, "/v1/responses/"+o.ID+"/cancel", "")
-	h.ask(http.StatusNotFound, "bob", http.MethodDelete, "/v1/responses/"+o.ID, "")
-	h.ask(http.StatusNotFound, "bob", http.MethodPost, "/v1/responses", `{"input":"x","previous_response_id":"`+o.ID+`"}`)
-	h.ask(http.StatusNotFound, "bob", http.MethodPost, "/v1/responses", `{"input":"x","conversation":"`+o.Conversation.ID+`"}`)
-	h.ask(http.StatusNotFound, "alice", http.MethodGet, "/v1/responses/"+o.ID+".1", "")
-	h.ask(http.StatusNotFound, "alice", http.MethodGet, "/v1/responses/"+o.ID+".1?stream=true", "")
-	h.ask(http.StatusOK, "alice", http.MethodDelete, "/v1/responses/"+o.ID, "")
-	h.ask(http.StatusNotFound, "alice", http.MethodGet, "/v1/responses/"+o.ID, "")
+	h.Ask(http.StatusNotFound, "bob", http.MethodPost, "/v1/responses/"+o.ID+"/cancel", "")
+	h.Ask(http.StatusNotFound, "bob", http.MethodDelete, "/v1/responses/"+o.ID, "")
+	h.Ask(http.StatusNotFound, "bob", http.MethodPost, "/v1/responses", `{"input":"x","previous_response_id":"`+o.ID+`"}`)
+	h.Ask(http.StatusNotFound, "bob", http.MethodPost, "/v1/responses", `{"input":"x","conversation":"`+o.Conversation.ID+`"}`)
+	h.Ask(http.StatusNotFound, "alice", http.MethodGet, "/v1/responses/"+o.ID+".1", "")
+	h.Ask(http.StatusNotFound, "alice", http.MethodGet, "/v1/responses/"+o.ID+".1?stream=true", "")
+	h.Ask(http.StatusOK, "alice", http.MethodDelete, "/v1/responses/"+o.ID, "")
+	h.Ask(http.StatusNotFound, "alice", http.MethodGet, "/v1/responses/"+o.ID, "")
 }
 
 // An answer to a wait is scoped too, and the question of an agent is answered by the next message.
@@ -86,12 +86,12 @@ func TestQuestion(t *testing.T) {
 	if len(asked.Output) != 1 || (*asked.Output[0].Content)[0].Text != "Which one?\n\n- red\n- blue" {
 		t.Fatalf("%+v", asked.Output)
 	}
-	h.ask(http.StatusNotFound, "bob", http.MethodPost, "/v1/responses", `{"input":[{"type":"function_call_output","call_id":"`+requestID(prefixCall, strings.TrimPrefix(asked.ID, prefixResponse), "ask")+`","output":"red"}]}`)
+	h.Ask(http.StatusNotFound, "bob", http.MethodPost, "/v1/responses", `{"input":[{"type":"function_call_output","call_id":"`+requestID(prefixCall, strings.TrimPrefix(asked.ID, prefixResponse), "ask")+`","output":"red"}]}`)
 	done := h.response(http.StatusOK, "alice", http.MethodPost, "/v1/responses", `{"input":"Blue","previous_response_id":"`+asked.ID+`"}`)
 	if done.text() != "You chose blue." || done.Status != statusCompleted {
 		t.Errorf("%+v", done.Output)
 	}
-	items := h.ask(http.StatusOK, "alice", http.MethodGet, "/v1/responses/"+done.ID+"/input_items", "")
+	items := h.Ask(http.StatusOK, "alice", http.MethodGet, "/v1/responses/"+done.ID+"/input_items", "")
 	if !strings.Contains(items, `"text":"blue"`) {
 		t.Error(items)
 	}
@@ -142,7 +142,7 @@ func TestHistory(t *testing.T) {
 	if len(got) != 1 || got[0] != "mine c" {
 		t.Errorf("%q", got)
 	}
-	list := h.ask(http.StatusOK, "alice", http.MethodGet, "/v1/conversations/"+o.Conversation.ID+"/items?order=asc", "")
+	list := h.Ask(http.StatusOK, "alice", http.MethodGet, "/v1/conversations/"+o.Conversation.ID+"/items?order=asc", "")
 	at := -1
 	for _, text := range []string{"Be brief.", `"a"`, `"b"`, `"c"`, `"ok"`} {
 		i := strings.Index(list, text)
@@ -167,16 +167,16 @@ func TestDisconnect(t *testing.T) {
 			return ctx.Err()
 		}
 	}), quota.Limits{})
-	res := h.send("alice", http.MethodPost, "/v1/responses", `{"input":"x","stream":true}`)
+	res := h.Send("alice", http.MethodPost, "/v1/responses", `{"input":"x","stream":true}`)
 	turn := res.Header.Get("Leat-Turn")
 	if err := res.Body.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := h.gw.Turn(t.Context(), gateway.Principal{Subject: "alice"}, gateway.ActionRead, turn); err != nil {
+	if _, _, err := h.Gateway.Turn(t.Context(), gateway.Principal{Subject: "alice"}, gateway.ActionRead, turn); err != nil {
 		t.Fatal(err)
 	}
 	close(gate)
-	stream := h.ask(http.StatusOK, "alice", http.MethodGet, "/v1/responses/resp_"+turn+"?stream=true", "")
+	stream := h.Ask(http.StatusOK, "alice", http.MethodGet, "/v1/responses/resp_"+turn+"?stream=true", "")
 	frames := framesOf(t, stream)
 	if end := frames[len(frames)-1]; end.Type != "response.completed" || end.Response.text() != "first second" {
 		t.Errorf("%s", stream)

@@ -96,7 +96,7 @@ func TestReplacedText(t *testing.T) {
 			return ctx.Err()
 		}
 	}), quota.Limits{})
-	res := h.send("alice", http.MethodPost, "/api/chat", question("c", "m1", "the time?"))
+	res := h.Send("alice", http.MethodPost, "/api/chat", question("c", "m1", "the time?"))
 	r := bufio.NewReader(res.Body)
 	readUntil(t, r, "nine")
 	close(gate)

@@ -16,22 +16,22 @@ import (
 // Two users who choose the same id have two chats, and neither sees anything of the other.
 func TestChatsAreTheirs(t *testing.T) {
 	h := newHarness(t, asking, quota.Limits{})
-	stream := h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat?sdk=7", question("same", "m1", "of alice"))
+	stream := h.Ask(http.StatusOK, "alice", http.MethodPost, "/api/chat?sdk=7", question("same", "m1", "of alice"))
 	turn := between(t, stream, `"messageId":"`, `"`)
-	h.ask(http.StatusNoContent, "bob", http.MethodGet, "/api/chat/same/stream", "")
-	h.ask(http.StatusNotFound, "bob", http.MethodGet, "/api/chat/same", "")
-	h.ask(http.StatusNotFound, "bob", http.MethodDelete, "/api/chat/same/stream", "")
+	h.Ask(http.StatusNoContent, "bob", http.MethodGet, "/api/chat/same/stream", "")
+	h.Ask(http.StatusNotFound, "bob", http.MethodGet, "/api/chat/same", "")
+	h.Ask(http.StatusNotFound, "bob", http.MethodDelete, "/api/chat/same/stream", "")
 	answer := `{"id":"same","messages":[{"id":"` + turn + `","role":"assistant","parts":[{"type":"dynamic-tool","toolCallId":"ask","state":"approval-responded","approval":{"id":"ask","approved":true}}]}]}`
-	h.ask(http.StatusNotFound, "bob", http.MethodPost, "/api/chat", answer)
-	other := h.ask(http.StatusOK, "bob", http.MethodPost, "/api/chat?sdk=7", question("same", "m1", "of bob"))
+	h.Ask(http.StatusNotFound, "bob", http.MethodPost, "/api/chat", answer)
+	other := h.Ask(http.StatusOK, "bob", http.MethodPost, "/api/chat?sdk=7", question("same", "m1", "of bob"))
 	if between(t, other, `"messageId":"`, `"`) == turn {
 		t.Error("bob gets the answer of alice")
 	}
-	h.ask(http.StatusNotFound, "bob", http.MethodPost, "/api/chat", answer) // now bob has a chat, but not this turn
-	if list := h.ask(http.StatusOK, "bob", http.MethodGet, "/api/chat/same", ""); strings.Contains(list, "alice") || !strings.Contains(list, "of bob") {
+	h.Ask(http.StatusNotFound, "bob", http.MethodPost, "/api/chat", answer) // now bob has a chat, but not this turn
+	if list := h.Ask(http.StatusOK, "bob", http.MethodGet, "/api/chat/same", ""); strings.Contains(list, "alice") || !strings.Contains(list, "of bob") {
 		t.Errorf("bob gets %s", list)
 	}
-	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat?sdk=7", answer); !strings.Contains(stream, "the answer is approve") {
+	if stream := h.Ask(http.StatusOK, "alice", http.MethodPost, "/api/chat?sdk=7", answer); !strings.Contains(stream, "the answer is approve") {
 		t.Errorf("alice gets %s", stream)
 	}
 }
@@ -39,15 +39,15 @@ func TestChatsAreTheirs(t *testing.T) {
 // A page that still shows a deleted chat doesn't create it again.
 func TestDeletedChat(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
-	res := h.send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
+	res := h.Send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
 	if _, err := io.ReadAll(res.Body); err != nil {
 		t.Fatal(err)
 	}
 	alice := gateway.Principal{Subject: "alice"}
-	if _, err := h.gw.Do(t.Context(), alice, res.Header.Get("Leat-Conversation"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
+	if _, err := h.Gateway.Do(t.Context(), alice, res.Header.Get("Leat-Conversation"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
 		t.Fatal(err)
 	}
-	if text := h.ask(http.StatusGone, "alice", http.MethodPost, "/api/chat", question("c", "m2", "hi")); text != "This chat was deleted; start a new one." {
+	if text := h.Ask(http.StatusGone, "alice", http.MethodPost, "/api/chat", question("c", "m2", "hi")); text != "This chat was deleted; start a new one." {
 		t.Errorf("%q", text)
 	}
 }
@@ -55,13 +55,13 @@ func TestDeletedChat(t *testing.T) {
 // A chat can be one of the user's conversations, for example one that the dashboard shows.
 func TestExistingConversation(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
-	if _, _, err := h.gw.Create(t.Context(), gateway.Principal{Subject: "alice"}, gateway.CreateOptions{ID: "mine"}); err != nil {
+	if _, _, err := h.Gateway.Create(t.Context(), gateway.Principal{Subject: "alice"}, gateway.CreateOptions{ID: "mine"}); err != nil {
 		t.Fatal(err)
 	}
-	if id := h.send("alice", http.MethodPost, "/api/chat", question("mine", "m1", "hi")).Header.Get("Leat-Conversation"); id != "mine" {
+	if id := h.Send("alice", http.MethodPost, "/api/chat", question("mine", "m1", "hi")).Header.Get("Leat-Conversation"); id != "mine" {
 		t.Errorf("conversation %s", id)
 	}
-	if id := h.send("bob", http.MethodPost, "/api/chat", question("mine", "m1", "hi")).Header.Get("Leat-Conversation"); !strings.HasPrefix(id, "chat-") {
+	if id := h.Send("bob", http.MethodPost, "/api/chat", question("mine", "m1", "hi")).Header.Get("Leat-Conversation"); !strings.HasPrefix(id, "chat-") {
 		t.Errorf("conversation %s", id)
 	}
 }
@@ -97,7 +97,7 @@ func TestRefusals(t *testing.T) {
 		{"?sdk=8", question("c", "m", "hi"), 400, `Unknown version "8" of the SDK; use 5, 6 or 7.`},
 		{"?on_disconnect=x", question("c", "m", "hi"), 400, `Unknown value "x" of on_disconnect; use continue or stop.`},
 	} {
-		res := h.send("alice", http.MethodPost, "/api/chat"+test.path, test.body)
+		res := h.Send("alice", http.MethodPost, "/api/chat"+test.path, test.body)
 		b, err := io.ReadAll(res.Body)
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: the type is %q", test.body, res.Header.Get("Content-Type"))
 		}
 	}
-	if list := h.ask(http.StatusNotFound, "alice", http.MethodGet, "/api/chat/c", ""); list != "Not found." {
+	if list := h.Ask(http.StatusNotFound, "alice", http.MethodGet, "/api/chat/c", ""); list != "Not found." {
 		t.Errorf("a refused message has created a chat: %s", list)
 	}
 }
@@ -120,18 +120,18 @@ func TestLargeRequest(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
 	old := `{"id":"old","role":"user","parts":[{"type":"text","text":"` + strings.Repeat("x", 3<<20) + `"}]},`
 	body := `{"messages":[` + strings.Repeat(old, 8) + `{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}],"unknown":{"a":[1]},"id":"c","messageId":null}`
-	if stream := h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", body); !strings.Contains(stream, "re: hi") {
+	if stream := h.Ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", body); !strings.Contains(stream, "re: hi") {
 		t.Errorf("got %s", stream)
 	}
-	if list := h.ask(http.StatusOK, "alice", http.MethodGet, "/api/chat/c", ""); len(list) > 1000 {
+	if list := h.Ask(http.StatusOK, "alice", http.MethodGet, "/api/chat/c", ""); len(list) > 1000 {
 		t.Errorf("the chat has %d bytes", len(list))
 	}
-	text := h.ask(http.StatusRequestEntityTooLarge, "alice", http.MethodPost, "/api/chat", question("c", "m2", strings.Repeat("x", 21<<20)))
+	text := h.Ask(http.StatusRequestEntityTooLarge, "alice", http.MethodPost, "/api/chat", question("c", "m2", strings.Repeat("x", 21<<20)))
 	if !strings.Contains(text, "at most 20971520") {
 		t.Errorf("got %s", text)
 	}
 	body = `{"id":"c","messages":[` + strings.Repeat(old, 23) + `{"id":"m3","role":"user","parts":[]}]}`
-	if text := h.ask(http.StatusRequestEntityTooLarge, "alice", http.MethodPost, "/api/chat", body); !strings.Contains(text, "larger than 67108864 bytes") {
+	if text := h.Ask(http.StatusRequestEntityTooLarge, "alice", http.MethodPost, "/api/chat", body); !strings.Contains(text, "larger than 67108864 bytes") {
 		t.Errorf("got %s", text)
 	}
 }
@@ -139,23 +139,23 @@ func TestLargeRequest(t *testing.T) {
 // An id that another message of the chat has is refused, unless the message is the same.
 func TestTakenID(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
-	first := h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
-	if again := h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", question("c", "m1", "hi")); withoutComments(again) != withoutComments(first) {
+	first := h.Ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
+	if again := h.Ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", question("c", "m1", "hi")); withoutComments(again) != withoutComments(first) {
 		t.Errorf("the repetition gets\n%s\nwant\n%s", again, first)
 	}
-	h.ask(http.StatusConflict, "alice", http.MethodPost, "/api/chat", question("c", "m1", "something else"))
+	h.Ask(http.StatusConflict, "alice", http.MethodPost, "/api/chat", question("c", "m1", "something else"))
 }
 
 // A message that arrives twice at the same time gets one turn, whose answer both requests get.
 func TestTwiceAtOnce(t *testing.T) {
 	h := newHarness(t, echo, quota.Limits{})
-	h.ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", question("c", "m0", "hi"))
+	h.Ask(http.StatusOK, "alice", http.MethodPost, "/api/chat", question("c", "m0", "hi"))
 	for i := range 20 {
 		body := question("c", "twice"+strconv.Itoa(i), "hi")
 		streams := make(chan string, 2)
 		for range 2 {
 			go func() {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/api/chat", strings.NewReader(body))
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/api/chat", strings.NewReader(body))
 				if err != nil {
 					streams <- err.Error()
 					return

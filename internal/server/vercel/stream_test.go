@@ -48,10 +48,10 @@ func readUntil(t *testing.T, r *bufio.Reader, want string) string {
 // The end of the gateway doesn't look like the end of an answer.
 func TestShutdown(t *testing.T) {
 	h := newHarness(t, gated(nil), quota.Limits{})
-	res := h.send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
+	res := h.Send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
 	r := bufio.NewReader(res.Body)
 	readUntil(t, r, "first")
-	h.srv.Close()
+	h.Server.Close()
 	rest, err := io.ReadAll(r)
 	if err == nil {
 		t.Errorf("the stream ends with %s", rest)
@@ -65,7 +65,7 @@ func TestShutdown(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	gate := make(chan struct{})
 	h := newHarness(t, gated(gate), quota.Limits{})
-	res := h.send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
+	res := h.Send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
 	r := bufio.NewReader(res.Body)
 	readUntil(t, r, "first")
 	readUntil(t, r, keepAlive)
@@ -84,10 +84,10 @@ func TestKeepAlive(t *testing.T) {
 func TestHead(t *testing.T) {
 	gate := make(chan struct{})
 	h := newHarness(t, gated(gate), quota.Limits{})
-	first := h.send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
+	first := h.Send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
 	r := bufio.NewReader(first.Body)
 	readUntil(t, r, "first")
-	if text := h.ask(http.StatusOK, "alice", http.MethodHead, "/api/chat/c/stream", ""); text != "" {
+	if text := h.Ask(http.StatusOK, "alice", http.MethodHead, "/api/chat/c/stream", ""); text != "" {
 		t.Errorf("got %s", text)
 	}
 	close(gate)
@@ -97,11 +97,11 @@ func TestHead(t *testing.T) {
 // An answer that is removed while it is streamed ends with a sentence.
 func TestRemoved(t *testing.T) {
 	h := newHarness(t, gated(nil), quota.Limits{})
-	res := h.send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
+	res := h.Send("alice", http.MethodPost, "/api/chat", question("c", "m1", "hi"))
 	r := bufio.NewReader(res.Body)
 	readUntil(t, r, "first")
 	alice := gateway.Principal{Subject: "alice"}
-	if _, err := h.gw.Do(t.Context(), alice, res.Header.Get("Leat-Conversation"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
+	if _, err := h.Gateway.Do(t.Context(), alice, res.Header.Get("Leat-Conversation"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(r)
@@ -115,14 +115,14 @@ func TestDisconnect(t *testing.T) {
 	for query, want := range map[string]event.Outcome{"": event.Completed, "?on_disconnect=continue": event.Completed, "?on_disconnect=stop": event.Cancelled} {
 		gate := make(chan struct{})
 		h := newHarness(t, gated(gate), quota.Limits{Viewers: 1})
-		res := h.send("alice", http.MethodPost, "/api/chat"+query, question("c", "m1", "hi"))
+		res := h.Send("alice", http.MethodPost, "/api/chat"+query, question("c", "m1", "hi"))
 		readUntil(t, bufio.NewReader(res.Body), "first")
 		if err := res.Body.Close(); err != nil {
 			t.Fatal(err)
 		}
 		// The limit is one viewer, so another one is admitted when the gateway has noticed that the first one is gone.
 		for status := http.StatusTooManyRequests; status == http.StatusTooManyRequests; {
-			again := h.send("alice", http.MethodHead, "/api/chat/c/stream", "")
+			again := h.Send("alice", http.MethodHead, "/api/chat/c/stream", "")
 			status = again.StatusCode
 			_ = again.Body.Close()
 		}
@@ -135,10 +135,10 @@ func TestDisconnect(t *testing.T) {
 
 // outcome waits for the end of a response's turn.
 func (h *harness) outcome(res *http.Response) (got event.Outcome) {
-	h.t.Helper()
-	f, err := h.gw.Feed(h.t.Context(), gateway.Principal{Subject: "alice"}, res.Header.Get("Leat-Conversation"))
+	h.T.Helper()
+	f, err := h.Gateway.Feed(h.T.Context(), gateway.Principal{Subject: "alice"}, res.Header.Get("Leat-Conversation"))
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	defer f.Release()
 	for got == "" {
