@@ -2,6 +2,6 @@
 //
 // Invariants
 //
-//   - A harness owns all that it starts. It stops at the end of the test, or earlier by Stop.
+//   - A harness owns what it starts, and stops at the end of the test, or earlier by Stop.
 //   - Responses are closed at the end of the test.
 package outputtest
