@@ -74,15 +74,25 @@ type Input struct {
 	Conversation string `json:"conversation"`
 	Turn         string `json:"turn"`
 	// Key is the idempotency key for calls upstream. It derives from the turn and stays the same over retries and restarts.
-	Key       string                     `json:"key"`
-	Principal Principal                  `json:"principal"`
-	Message   Message                    `json:"message"`
-	History   []Message                  `json:"history,omitempty"` // oldest first, without Message
-	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
+	Key       string    `json:"key"`
+	Principal Principal `json:"principal"`
+	Message   Message   `json:"message"`
+	History   []Message `json:"history,omitempty"` // oldest first, without Message
+	// Tools are those that the client offers for this turn. To call one, an agent asks for an answer with [Emitter.Ask] and a request
+	// of the kind [event.RequestInput], with the tool's name as Tool and its arguments as Data. The answer's Text is the result.
+	Tools    []ClientTool               `json:"tools,omitempty"`
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 	// Session is the last session that the agent stored in this conversation with [Emitter.KeepSession].
 	Session json.RawMessage `json:"-"`
 	// Ingest is the address to which the turn's stream can be pushed. It is nil unless the agent is a [Pusher].
 	Ingest *Ingest `json:"ingest,omitempty"`
+}
+
+// ClientTool is a tool that the client runs, such as a function of a web page.
+type ClientTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"` // what it does, for a model
+	Parameters  json.RawMessage `json:"parameters,omitempty"`  // JSON schema of its arguments; nil if it has none
 }
 
 // Principal is the user for whom a turn runs.

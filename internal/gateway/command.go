@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/service/audit"
 )
@@ -21,6 +22,9 @@ type Command struct {
 	Message *CommandMessage `json:"message,omitempty"` // send, inject
 	Agent   string          `json:"agent,omitempty"`   // send: another agent than the conversation's
 	Queue   bool            `json:"queue,omitempty"`   // send: start a new turn even if the running one could be steered
+	// Tools are those that the client offers to the agent, for the turn of a send. A message with tools always starts a new turn,
+	// because a running one can't be offered more.
+	Tools []agent.ClientTool `json:"tools,omitempty"`
 
 	Turn    string `json:"turn,omitempty"`    // stop, answer
 	Request string `json:"request,omitempty"` // answer

@@ -9,10 +9,10 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// setInput sets an input's message and history from the committed transcript, and the session that the agent stored.
+// setInput sets an input's message and history from the committed transcript, the session that the agent stored, and the client's tools.
 func (w *writer) setInput(in *agent.Input, name, answers string) {
 	settings := w.core.settings()
-	in.Session = w.session(name)
+	in.Session, in.Tools = w.session(name), w.clientTools(in.Turn)
 	firstID, earlier := "", false
 	w.feed.View(func(t *transcript.Transcript) {
 		if earlier = t.Earlier && len(t.Messages) > 0; earlier {

@@ -32,7 +32,10 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 	if err != nil {
 		return Ack{}, err
 	}
-	if tn := w.steerable(name); tn != nil && !c.Queue {
+	if err := checkClientTools(c.Tools); err != nil {
+		return Ack{}, err
+	}
+	if tn := w.steerable(name); tn != nil && !c.Queue && len(c.Tools) == 0 {
 		// If the agent turns out not to accept the message, it is sent like any other.
 		ack, err := w.steer(ctx, p, tn, m, c)
 		if !errors.Is(err, agent.ErrNotSteered) {
@@ -71,6 +74,9 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 				return Ack{}, err
 			}
 			ack.Message = earlier.Message
+		}
+		if err := t.setClientTools(turn, c.Tools); err != nil {
+			return Ack{}, err
 		}
 		ack.State, ack.Seq = w.begin(t, turn, name, a, ack.Message, p, nil)
 		return ack, nil

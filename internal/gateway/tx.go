@@ -182,5 +182,6 @@ func (t *tx) closeTurn(id string) {
 	s.Updated = nowMillis()
 	t.terminal = true
 	t.setKey(journalkey.TurnPrincipal(id), nil, 0)
+	t.setKey(journalkey.TurnTools(id), nil, 0)
 	t.endedTurns = append(t.endedTurns, id)
 }

@@ -4,6 +4,7 @@
 //	key                                   value
 //	turn/TURN                             id of the turn's conversation
 //	turn/TURN/principal                   JSON agent.Principal on whose behalf the turn runs; deleted with the turn's end
+//	turn/TURN/tools                       JSON array of agent.ClientTool that the client offers; deleted with the turn's end
 //	turn/TURN/state                       JSON state of the agent or of the pushed stream; deleted or set to expire with the end
 //	turn/TURN/keys                        JSON state of the turn's dialect.Mapper; deleted with the end
 //	turn/TURN/waited                      decimal milliseconds that the turn has waited for users; deleted with the end
@@ -54,6 +55,9 @@ func Turn(turn string) string { return "turn/" + turn }
 
 // TurnPrincipal returns the key of the principal on whose behalf a turn runs or waits.
 func TurnPrincipal(turn string) string { return Turn(turn) + "/principal" }
+
+// TurnTools returns the key of the tools that the client offers to a turn.
+func TurnTools(turn string) string { return Turn(turn) + "/tools" }
 
 // TurnState returns the key of the state with which a turn is resumed.
 func TurnState(turn string) string { return Turn(turn) + "/state" }

@@ -7,6 +7,7 @@ func TestKeysStayTheSame(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{Turn("t"), "turn/t"},
 		{TurnPrincipal("t"), "turn/t/principal"},
+		{TurnTools("t"), "turn/t/tools"},
 		{TurnState("t"), "turn/t/state"},
 		{TurnMapper("t"), "turn/t/keys"},
 		{TurnWaited("t"), "turn/t/waited"},
