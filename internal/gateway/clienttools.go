@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -36,7 +37,7 @@ func checkClientTools(tools []agent.ClientTool) error {
 			return reject(ReasonInvalid, "send: two tools are named %q", tool.Name)
 		case !utf8.ValidString(tool.Description):
 			return reject(ReasonInvalid, "send: the description of tool %q is not valid UTF-8", tool.Name)
-		case len(tool.Parameters) > 0 && !isObject(tool.Parameters):
+		case !isAbsent(tool.Parameters) && !isObject(tool.Parameters):
 			return reject(ReasonInvalid, "send: the parameters of tool %q must be a JSON schema, which is an object", tool.Name)
 		}
 		names[tool.Name] = true
@@ -54,6 +55,11 @@ func isToolName(name string) bool {
 		!strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
 }
 
+// isAbsent reports whether raw is missing. Clients also write null for parameters that a tool doesn't have.
+func isAbsent(raw json.RawMessage) bool {
+	return len(raw) == 0 || string(bytes.TrimSpace(raw)) == "null"
+}
+
 // isObject reports whether raw is a JSON object.
 func isObject(raw json.RawMessage) bool {
 	return json.Valid(raw) && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
@@ -63,6 +69,12 @@ func isObject(raw json.RawMessage) bool {
 func (t *tx) setClientTools(turn string, tools []agent.ClientTool) error {
 	if len(tools) == 0 {
 		return nil
+	}
+	tools = slices.Clone(tools)
+	for i := range tools {
+		if isAbsent(tools[i].Parameters) {
+			tools[i].Parameters = nil
+		}
 	}
 	value, err := json.Marshal(tools)
 	if err != nil {

@@ -190,6 +190,21 @@ func chatAgents(g *gates) gateway.Agents {
 			}
 			return out.Text("You are at " + a.Text + ".")
 		},
+		// offered calls the first tool that the client offers.
+		"offered": func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+			if len(in.Tools) == 0 {
+				return out.Text("There are no tools.")
+			}
+			tool := in.Tools[0]
+			if err := out.Text(fmt.Sprintf("%s, %s, %s: ", tool.Name, tool.Description, tool.Parameters)); err != nil {
+				return err
+			}
+			a, err := out.Ask(ctx, event.Request{ID: "call-1", Kind: event.RequestInput, Tool: tool.Name, Data: []byte(`{"precise":true}`)})
+			if err != nil {
+				return err
+			}
+			return out.Text(a.Text + ".")
+		},
 		"replacing": func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 			op := func(kind event.Type, text string) error {
 				return steps(out.Emit([]event.Event{{Type: kind, Message: "m", Part: "t", Text: text}}, nil), out.Flush())

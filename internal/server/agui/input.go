@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
@@ -16,14 +17,15 @@ import (
 // contains those that only the client has.
 const maxBody = 16 << 20
 
-// input is RunAgentInput of the protocol. Its tools, context, state and forwardedProps are not read: agents have their own, and a tool of the page
-// is called by an agent that asks for it.
+// input is RunAgentInput of the protocol. Its context, state and forwardedProps are not read, because agents have their own.
 type input struct {
-	Thread   string        `json:"threadId"`
-	Run      string        `json:"runId"`
-	Protocol string        `json:"protocolVersion"` // missing in 0.x
-	Messages []message     `json:"messages"`
-	Resume   []resumeEntry `json:"resume"`
+	Thread   string    `json:"threadId"`
+	Run      string    `json:"runId"`
+	Protocol string    `json:"protocolVersion"` // missing in 0.x
+	Messages []message `json:"messages"`
+	// Tools are those of the page. They have the form of [agent.ClientTool].
+	Tools  []agent.ClientTool `json:"tools"`
+	Resume []resumeEntry      `json:"resume"`
 }
 
 // resumeEntry answers an interrupt.

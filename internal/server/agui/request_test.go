@@ -3,10 +3,12 @@ package agui
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server/outputtest"
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
@@ -74,6 +76,22 @@ func TestDeletedThread(t *testing.T) {
 	}
 	if text := h.Ask(http.StatusGone, "alice", http.MethodPost, runRoute, question("c", "m2", "hi")); text != "This chat was deleted; start a new one." {
 		t.Errorf("%q", text)
+	}
+}
+
+// The tools of a run are offered to the agent.
+func TestToolsOfThePage(t *testing.T) {
+	h := newHarness(t, outputtest.ListTools, quota.Limits{})
+	run := func(status int, tools string) string {
+		body := `{"threadId":"c` + tools + `","runId":"r","tools":` + tools + `,"messages":[{"id":"m","role":"user","content":"hi"}]}`
+		return h.Ask(status, "alice", http.MethodPost, runRoute, strings.Replace(body, "c"+tools, "c"+strconv.Itoa(len(tools)), 1))
+	}
+	stream := run(http.StatusOK, `[{"name":"map","description":"shows a map","parameters":{"type":"object"}},{"name":"beep","description":""}]`)
+	if want := `[{\"name\":\"map\",\"description\":\"shows a map\",\"parameters\":{\"type\":\"object\"}},{\"name\":\"beep\"}]`; !strings.Contains(stream, want) {
+		t.Errorf("the agent is offered other tools than %s: %s", want, stream)
+	}
+	if text := run(http.StatusBadRequest, `[{"name":"two words"}]`); !strings.Contains(text, `"two words"`) {
+		t.Errorf("a tool with an invalid name: %q", text)
 	}
 }
 

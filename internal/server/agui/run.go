@@ -90,7 +90,7 @@ func (s *surface) send(ctx context.Context, p gateway.Principal, agent string, m
 	if to.conversation, err = s.chats.Open(ctx, p, to.in.Thread, agent); err != nil {
 		return err
 	}
-	turn, err := s.chats.Send(ctx, p, to.conversation, agent, message)
+	turn, err := s.chats.Send(ctx, p, to.conversation, gateway.Command{Agent: agent, Message: &message, Tools: to.in.Tools})
 	if err != nil {
 		return err
 	}

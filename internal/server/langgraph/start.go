@@ -141,7 +141,7 @@ func (s *surface) start(ctx context.Context, p gateway.Principal, conversation, 
 	if m == nil {
 		return ref, server.Invalid("the run has no message of the user; send one as the last of input.messages")
 	}
-	turn, err := s.chats.Send(ctx, p, conversation, agent, *m)
+	turn, err := s.chats.Send(ctx, p, conversation, gateway.Command{Agent: agent, Message: m})
 	return runRef{conversation: conversation, turn: turn}, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server/internal/chats"
@@ -24,8 +25,13 @@ const askTool = "AskUserQuestion"
 
 // isAsker reports whether a request is from a client that asks its user with [askTool]: Letta Code, also with -p, where it doesn't offer the tool, or a
 // program that offers a tool of the same name. Letta Code's resumes and lists don't name the tools, but all of its requests have the header.
-func isAsker(r *http.Request, tools []clientTool) bool {
-	return r.Header.Get("X-Letta-Source") == "letta-code" || slices.ContainsFunc(tools, func(t clientTool) bool { return t.Name == askTool })
+func isAsker(r *http.Request, tools []agent.ClientTool) bool {
+	return r.Header.Get("X-Letta-Source") == "letta-code" || slices.ContainsFunc(tools, func(t agent.ClientTool) bool { return t.Name == askTool })
+}
+
+// offeredTools returns the tools of a client that the agent may call: all but [askTool], because an agent asks by a question.
+func offeredTools(tools []agent.ClientTool) []agent.ClientTool {
+	return slices.DeleteFunc(slices.Clone(tools), func(t agent.ClientTool) bool { return t.Name == askTool })
 }
 
 // askInput is the input of [askTool].

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/server/outputtest"
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
@@ -239,5 +240,15 @@ func TestMessageInsteadOfAnswer(t *testing.T) {
 	}
 	if got := textIn(whole.Messages); got != "First. decision=deny text=cancelledre: hello" {
 		t.Errorf("the repetition gets %q", got)
+	}
+}
+
+// The tools that a client offers reach the agent, except the one that asks its user: agents ask by questions.
+func TestClientTools(t *testing.T) {
+	h := newHarness(t, outputtest.ListTools, quota.Limits{})
+	tools := `"client_tools":[{"name":"Bash","description":"runs a command","parameters":{"type":"object"}},{"name":"AskUserQuestion"}],`
+	stream := h.Ask(http.StatusOK, "alice", http.MethodPost, h.begin("alice")+"/messages", "{"+tools+strings.TrimPrefix(body("m", "hi"), "{"))
+	if want := `[{\"name\":\"Bash\",\"description\":\"runs a command\",\"parameters\":{\"type\":\"object\"}}]`; !strings.Contains(stream, want) {
+		t.Errorf("the agent is offered other tools than %s: %s", want, stream)
 	}
 }

@@ -8,26 +8,21 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/transcript"
 )
 
-// request is the body of a message. The schemas of the client's tools, its skills and the settings of models are not read: an agent asks for a tool of
-// the client by its name.
+// request is the body of a message. The client's skills and the settings of models are not read.
 type request struct {
-	Messages  []sentMessage   `json:"messages"`
-	Input     json.RawMessage `json:"input"`
-	Streaming *bool           `json:"streaming"`
-	Pings     *bool           `json:"include_pings"`
-	Tools     []clientTool    `json:"client_tools"`
+	Messages  []sentMessage      `json:"messages"`
+	Input     json.RawMessage    `json:"input"`
+	Streaming *bool              `json:"streaming"`
+	Pings     *bool              `json:"include_pings"`
+	Tools     []agent.ClientTool `json:"client_tools"`
 	// Agent is that of the default conversation.
 	Agent string `json:"agent_id"`
-}
-
-// clientTool is a tool that a client offers.
-type clientTool struct {
-	Name string `json:"name"`
 }
 
 // sentMessage is a message that a client sends: one of the user, or the answers to calls.
@@ -141,7 +136,7 @@ func (s *surface) sendTo(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 	}
 	if len(messages) > 0 {
-		if isDone, err := s.add(w, r, p, messages, &to); err != nil || isDone {
+		if isDone, err := s.add(w, r, p, messages, offeredTools(rq.Tools), &to); err != nil || isDone {
 			return err
 		}
 	}
@@ -165,7 +160,7 @@ type pendingApproval struct {
 // done. A message that comes with an answer is queued instead, since the answer was given.
 //
 // Several messages become one with the id of the last, because a run answers one.
-func (s *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principal, messages []sentMessage, to *target) (isDone bool, err error) {
+func (s *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principal, messages []sentMessage, tools []agent.ClientTool, to *target) (isDone bool, err error) {
 	text, media, err := s.newContent(r.Context(), p, to.conversation, messages)
 	if err != nil {
 		return false, err
@@ -194,7 +189,7 @@ func (s *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principa
 			}})
 		}
 	}
-	command := gateway.Command{Type: gateway.CommandSend, Queue: true, Message: &gateway.CommandMessage{ID: m.Otid, Source: source, Text: text, Parts: media}}
+	command := gateway.Command{Type: gateway.CommandSend, Queue: true, Tools: tools, Message: &gateway.CommandMessage{ID: m.Otid, Source: source, Text: text, Parts: media}}
 	ack, err := server.Do(r.Context(), s.gw, p, to.conversation, command)
 	*turn = ack.Turn
 	return false, err

@@ -2,6 +2,7 @@ package outputtest
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
@@ -27,4 +28,13 @@ var AskPermission = AgentFunc(func(ctx context.Context, _ agent.Input, e *agent.
 		return err
 	}
 	return e.Text("the answer is " + string(a.Decision))
+})
+
+// ListTools is an agent that answers with the tools that the client offers, as JSON.
+var ListTools = AgentFunc(func(_ context.Context, in agent.Input, e *agent.Emitter) error {
+	b, err := json.Marshal(in.Tools)
+	if err != nil {
+		return err
+	}
+	return e.Text(string(b))
 })

@@ -108,7 +108,7 @@ func (s *surface) begin(r *http.Request, p gateway.Principal, rq *request) (to t
 		return to, err
 	}
 	// Each message gets a separate turn, even if the running one could take it: the client expects one response for each request.
-	ack, err := server.Do(ctx, s.gw, p, id, gateway.Command{Type: gateway.CommandSend, Key: key, Agent: rq.model, Message: rq.last, Queue: true})
+	ack, err := server.Do(ctx, s.gw, p, id, gateway.Command{Type: gateway.CommandSend, Key: key, Agent: rq.model, Message: rq.last, Queue: true, Tools: rq.functions})
 	if err != nil && isNew && server.Describe(err).Rejected {
 		// No other client knows the conversation yet, and clients retry automatically.
 		_, deleteErr := server.Do(ctx, s.gw, p, id, gateway.Command{Type: gateway.CommandDelete})

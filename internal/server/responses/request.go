@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/internal/models"
@@ -25,6 +26,7 @@ type request struct {
 	before       []gateway.CommandMessage
 	last         *gateway.CommandMessage // the new message, unless the request only answers
 	replies      []reply
+	functions    []agent.ClientTool // that the agent may call
 }
 
 // body is the JSON of a request. Parameters that aren't here are ignored: they tune a model, and the agent decides about that.
@@ -80,6 +82,9 @@ func parse(r *http.Request) (*request, error) {
 	case rq.IsTemporary && rq.Background:
 		return nil, server.Invalid("background: needs store to be true, because the response is read later")
 	}
+	if rq.functions, err = b.functions(); err != nil {
+		return nil, err
+	}
 	items, err := parseItems(b.Input)
 	if err != nil {
 		return nil, err
@@ -102,23 +107,31 @@ func (b *body) check() error {
 			return unsupported("include: unsupported %q", name)
 		}
 	}
-	// Functions are accepted although no agent is offered them. Clients have to declare those that an agent may call by its own knowledge, or
-	// their helpers refuse the calls.
-	for _, raw := range b.Tools {
-		var tool struct {
-			Type string `json:"type"`
-		}
-		if err := server.Unmarshal(raw, &tool, false); err != nil {
-			return err
-		}
-		if tool.Type != "function" {
-			return server.Errorf(http.StatusBadRequest, models.ReasonTools, "tools: unsupported type %q; agents have their own tools, and know only functions of the client", tool.Type)
-		}
-	}
 	if c := string(b.ToolChoice); !isNull(b.ToolChoice) && c != `"auto"` && c != `"none"` {
 		return unsupported("tool_choice: unsupported %s; the agent decides which tools it uses", c)
 	}
 	return nil
+}
+
+// functions returns the functions that the client offers to the agent. With the choice none it offers them for calls of the history alone.
+func (b *body) functions() (tools []agent.ClientTool, err error) {
+	for _, raw := range b.Tools {
+		var tool struct {
+			Type string `json:"type"`
+			agent.ClientTool
+		}
+		if err := server.Unmarshal(raw, &tool, false); err != nil {
+			return nil, err
+		}
+		if tool.Type != "function" {
+			return nil, server.Errorf(http.StatusBadRequest, models.ReasonTools, "tools: unsupported type %q; agents have their own tools, and know only functions of the client", tool.Type)
+		}
+		tools = append(tools, tool.ClientTool)
+	}
+	if string(b.ToolChoice) == `"none"` {
+		return nil, nil
+	}
+	return tools, nil
 }
 
 // isNull reports whether a value is absent.

@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server/outputtest"
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
@@ -54,6 +55,24 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %d %+v, want %s", body, res.StatusCode, b.Error, want)
 		}
 	}
+}
+
+// Functions of the client are offered to the agent, unless the client chooses that none is called.
+func TestFunctions(t *testing.T) {
+	h := newHarness(t, outputtest.ListTools, quota.Limits{})
+	const tools = `"tools":[{"type":"function","name":"map","description":"shows a map","parameters":{"type":"object"},"strict":true},{"type":"function","name":"beep","parameters":null}]`
+	for body, want := range map[string]string{
+		`{"input":"x",` + tools + `}`:                      `[{"name":"map","description":"shows a map","parameters":{"type":"object"}},{"name":"beep"}]`,
+		`{"input":"x","tool_choice":"auto",` + tools + `}`: `[{"name":"map","description":"shows a map","parameters":{"type":"object"}},{"name":"beep"}]`,
+		`{"input":"x","tool_choice":"none",` + tools + `}`: "null",
+		`{"input":"x"}`: "null",
+	} {
+		o := h.response(http.StatusOK, "alice", http.MethodPost, "/v1/responses", body)
+		if got := (*o.Output[0].Content)[0].Text; got != want {
+			t.Errorf("%s: the agent is offered %s, want %s", body, got, want)
+		}
+	}
+	h.Ask(http.StatusBadRequest, "alice", http.MethodPost, "/v1/responses", `{"input":"x","tools":[{"type":"function","name":"two words"}]}`)
 }
 
 // Responses and conversations of others don't exist.

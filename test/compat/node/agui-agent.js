@@ -20,9 +20,9 @@ export function newAgent(version, { agent = 'plain', base = url, fetch, thread =
     }
 
     // ask adds a message of the user and runs.
-    ask(text) {
+    ask(text, parameters) {
       this.addMessage({ id: crypto.randomUUID(), role: 'user', content: text });
-      return this.go();
+      return this.go(parameters);
     }
 
     async go(parameters) {

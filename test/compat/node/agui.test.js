@@ -150,6 +150,18 @@ for (const version of Object.keys(generations)) {
     assert.equal(agent.messages.filter((m) => m.role === 'tool').length, 1);
   });
 
+  test(`${version}: tools of the page are offered to the agent`, async () => {
+    const agent = newAgent(version, { agent: 'offered' });
+    const tools = [{ name: 'getLocation', description: 'Where the user is', parameters: { type: 'object' } }];
+    await agent.ask('hello', { tools });
+    const call = agent.messages.at(-1).toolCalls[0];
+    assert.deepEqual([call.function.name, call.function.arguments], ['getLocation', '{"precise":true}']);
+    agent.addMessage({ id: crypto.randomUUID(), role: 'tool', toolCallId: call.id, content: 'Graz' });
+    await agent.go({ tools });
+    assert.equal(textOf(agent.messages), 'getLocation, Where the user is, {"type":"object"}: Graz.');
+    assert.deepEqual(agent.ends, [finished, finished]);
+  });
+
   test(`${version}: a page that is reloaded while its tool is wanted`, async () => {
     const first = newAgent(version, { agent: 'client-tool' });
     await first.ask('hello');

@@ -1,6 +1,7 @@
 // The core of CopilotKit 1.75, whose runtime is the gateway at LEAT_URL. ../agui_test.go runs it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { z } from 'zod';
 import { headers, open, textOf, url } from './agui-agent.js';
 
 globalThis.window = globalThis; // without one, CopilotKit makes no connection
@@ -94,6 +95,21 @@ for (const transport of ['rest', 'single']) {
     assert.deepEqual(errors, []);
     assert.deepEqual(calls, [{ precise: true }]);
     assert.equal(textOf(agent.messages), 'Where are you? You are at Graz.');
+  });
+
+  test(`${transport}: tools of the page are offered to the agent`, async () => {
+    const { core, agent, ask, errors } = await page(transport, 'offered');
+    const calls = [];
+    core.addTool({
+      name: 'getLocation',
+      description: 'Where the user is',
+      parameters: z.object({ precise: z.boolean() }),
+      handler: async (args) => { calls.push(args); return 'Graz'; },
+    });
+    await ask('where am I?');
+    assert.deepEqual(errors, []);
+    assert.deepEqual(calls, [{ precise: true }]);
+    assert.match(textOf(agent.messages), /^getLocation, Where the user is, \{.*"precise":\{"type":"boolean"\}.*\}: Graz\.$/);
   });
 
   test(`${transport}: tools of the agent are not run by the page`, async () => {

@@ -56,8 +56,8 @@ class Run {
 // begin makes a conversation with an agent and returns a function that sends to it.
 async function begin(agent) {
   const conversation = await client.conversations.create({ agent_id: `agent-${agent}` });
-  const send = (messages) => client.conversations.messages.create(conversation.id, { messages, streaming: true, stream_tokens: true, background: true, include_pings: true });
-  const ask = (text) => send([{ role: 'user', content: text, otid: crypto.randomUUID() }]);
+  const send = (messages, options) => client.conversations.messages.create(conversation.id, { ...options, messages, streaming: true, stream_tokens: true, background: true, include_pings: true });
+  const ask = (text, options) => send([{ role: 'user', content: text, otid: crypto.randomUUID() }], options);
   return { conversation, send, ask };
 }
 
@@ -144,6 +144,15 @@ test('a tool of the client', async () => {
   assert.deepEqual(run.approvals.map((c) => [c.name, c.arguments]), [['getLocation', '{"precise":true}']]);
   await run.read(send([{ type: 'approval', approvals: [{ type: 'tool', tool_call_id: run.approvals[0].tool_call_id, tool_return: 'Graz', status: 'success' }] }]));
   assert.equal([...run.texts.values()].join(''), 'Where are you? You are at Graz.');
+});
+
+test('tools of the client are offered to the agent', async () => {
+  const { ask, send } = await begin('offered');
+  const tools = [{ name: 'getLocation', description: 'Where the user is', parameters: { type: 'object' } }];
+  const run = await new Run().read(ask('hello', { client_tools: tools }));
+  assert.deepEqual(run.approvals.map((c) => [c.name, c.arguments]), [['getLocation', '{"precise":true}']]);
+  await run.read(send([{ type: 'approval', approvals: [{ type: 'tool', tool_call_id: run.approvals[0].tool_call_id, tool_return: 'Graz', status: 'success' }] }]));
+  assert.equal([...run.texts.values()].join(''), 'getLocation, Where the user is, {"type":"object"}: Graz.');
 });
 
 test('long, resume in the middle, and two clients at once', async () => {

@@ -178,6 +178,13 @@ for (const [name, OpenAI] of Object.entries({ 'openai 6.49.0': OpenAI6, 'openai 
     const done = await client.responses.create({ model: 'client-tool', input: [output], previous_response_id: asked.id, tools });
     assert.equal(done.output_text, 'You are at Berlin.');
     assert.equal(await stored(done), 'Where are you? You are at Berlin.');
+    // The agent gets the functions, and not only their names.
+    const described = [{ ...tools[0], description: 'Where the user is' }];
+    const offered = await client.responses.create({ model: 'offered', input: 'where?', tools: described });
+    const reply = { ...output, call_id: offered.output.at(-1).call_id };
+    const told = await client.responses.create({ model: 'offered', input: [reply], previous_response_id: offered.id, tools: described });
+    assert.equal(await stored(told), 'getLocation, Where the user is, {"type":"object","properties":{}}: Berlin.');
+    assert.equal((await client.responses.create({ model: 'offered', input: 'where?', tools: described, tool_choice: 'none' })).output_text, 'There are no tools.');
     // A client that keeps the history itself names no response.
     const other = await client.responses.create({ model: 'client-tool', input: 'where?', tools });
     const history = [{ role: 'user', content: 'where?' }, ...other.output, { ...output, call_id: other.output.at(-1).call_id, output: 'Rome' }];

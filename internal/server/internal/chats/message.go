@@ -45,10 +45,12 @@ func (c Chats) Message(ctx context.Context, p gateway.Principal, conversation, i
 	return original, err
 }
 
-// Send adds a user's message, unless the conversation has it, and returns the turn that answers it.
+// Send adds a user's message, unless the conversation has it, and returns the turn that answers it. send has the message, its agent and
+// the tools that the client offers.
 //
 // Each message gets a separate turn, even if the running one could take it: clients of this kind expect one answer for each message.
-func (c Chats) Send(ctx context.Context, p gateway.Principal, conversation, agent string, message gateway.CommandMessage) (turn string, err error) {
+func (c Chats) Send(ctx context.Context, p gateway.Principal, conversation string, send gateway.Command) (turn string, err error) {
+	message := send.Message
 	original, err := c.Message(ctx, p, conversation, message.ID)
 	if err != nil {
 		return "", err
@@ -68,10 +70,11 @@ func (c Chats) Send(ctx context.Context, p gateway.Principal, conversation, agen
 			return "", err
 		}
 		if original.Text == message.Text {
-			message = original.CommandMessage // with its files as they are stored
+			message = &original.CommandMessage // with its files as they are stored
 		}
 	}
-	ack, err := server.Do(ctx, c.Gateway, p, conversation, gateway.Command{Type: gateway.CommandSend, Agent: agent, Message: &message, Queue: true})
+	send.Type, send.Message, send.Queue = gateway.CommandSend, message, true
+	ack, err := server.Do(ctx, c.Gateway, p, conversation, send)
 	return ack.Turn, err
 }
 
