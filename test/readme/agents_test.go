@@ -448,6 +448,18 @@ func schemaHolds(t *testing.T, b *bench) {
 			t.Errorf("the second turn has no %s: %v", key, second)
 		}
 	}
+	tools, err := json.Marshal([]agent.ClientTool{{Name: "map", Description: "shows a map", Parameters: json.RawMessage(`{"type":"object"}`)}, {Name: "beep"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var anyTools any
+	if err := json.Unmarshal(tools, &anyTools); err != nil {
+		t.Fatal(err)
+	}
+	second["tools"] = anyTools
+	if err := valid("input", any(second)); err != nil {
+		t.Errorf("an input with tools: %v", err)
+	}
 	// The schema exists to find unknown fields.
 	second["surprise"] = 1
 	if valid("input", any(second)) == nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
@@ -155,7 +156,7 @@ func (s *surface) findAnswered(ctx context.Context, p gateway.Principal, to *tar
 // command returns what an answer of the client means for the request.
 func (r *answeredRequest) command() gateway.Command {
 	a, isApproval := r.answer, r.request.Kind == event.RequestApproval
-	text := chats.TextOf(a.Return)
+	text := returnText(a.Return)
 	switch {
 	case a.Type == "tool" && a.Status == "error" && isApproval:
 		return gateway.Command{Decision: event.Deny, Text: text} // a client that failed to run it has not allowed it
@@ -167,10 +168,29 @@ func (r *answeredRequest) command() gateway.Command {
 		return chats.OutputAnswer(&r.request, text)
 	case isApproval && a.Approve:
 		return gateway.Command{Decision: event.Approve}
-	case isApproval:
+	case isApproval, r.request.Tool != "" && !a.Approve: // the client's own tool wasn't allowed to run
 		return gateway.Command{Decision: event.Deny, Text: a.Reason}
 	case r.call.Name == askTool && !a.Approve:
 		return gateway.Command{Text: chats.ErrorAnswer(a.Reason)} // the reason is that of the client, and not an answer
 	}
 	return chats.OutputAnswer(&r.request, cmp.Or(a.Reason, map[bool]string{true: "yes", false: "no"}[a.Approve]))
+}
+
+// returnText returns the text of a tool's result, which is a text, a list of texts or any other value.
+func returnText(raw json.RawMessage) string {
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(raw, &parts); err != nil || len(parts) == 0 {
+		return chats.TextOf(raw)
+	}
+	var texts []string
+	for _, p := range parts {
+		if p.Type != "text" {
+			return chats.TextOf(raw)
+		}
+		texts = append(texts, p.Text)
+	}
+	return strings.Join(texts, "\n")
 }

@@ -272,3 +272,20 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("the stream has an end: %s", rest)
 	}
 }
+
+// The result of a client's tool is a text, whatever form the client gives it.
+func TestReturnText(t *testing.T) {
+	for raw, want := range map[string]string{
+		`"plain"`: "plain",
+		`[{"type":"text","text":"one"},{"type":"text","text":"two"}]`: "one\ntwo",
+		`[{"type":"image","source":{}}]`:                              `[{"type":"image","source":{}}]`,
+		`{"city":"Graz"}`:                                             `{"city":"Graz"}`,
+		`["a"]`:                                                       `["a"]`,
+		`[]`:                                                          `[]`,
+		``:                                                            "",
+	} {
+		if got := returnText(json.RawMessage(raw)); got != want {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+}

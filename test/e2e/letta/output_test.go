@@ -105,6 +105,7 @@ func (o *output) headless(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(o.home, "ran-file")); err == nil {
 		t.Error("Letta Code has run the agent's tool")
 	}
+	o.shell(t)
 	out, faults, err := o.ask(t, "tools", "--output-format", "stream-json")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, faults)
@@ -128,6 +129,19 @@ func (o *output) headless(t *testing.T) {
 	}
 	if call != `{"city":"Graz"}` || result != "clear sky" {
 		t.Errorf("the call is %q, its result %q", call, result)
+	}
+}
+
+// shell has the agent call the tool Bash that Letta Code offers. Letta Code decides whether it runs; its default is to run everything.
+func (o *output) shell(t *testing.T) {
+	t.Helper()
+	out, faults, err := o.ask(t, "shell no", "--permission-mode", "standard")
+	if _, statErr := os.Stat(filepath.Join(o.home, "made-no")); err != nil || !strings.HasPrefix(out, "shell: deny ") || statErr == nil {
+		t.Errorf("a command that is not allowed: %q, %v, created: %t\n%s", out, err, statErr == nil, faults)
+	}
+	out, faults, err = o.ask(t, "shell yes")
+	if _, statErr := os.Stat(filepath.Join(o.home, "made-yes")); err != nil || strings.TrimSpace(out) != "shell:  42\n." || statErr != nil {
+		t.Errorf("a command that is allowed: %q, %v, %v\n%s", out, err, statErr, faults)
 	}
 }
 

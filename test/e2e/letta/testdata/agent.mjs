@@ -52,6 +52,18 @@ const deeds = {
     say({ type: 'turn.wait', turn, request: { id: 'q', kind: 'input', prompt: `What is the name of ${word}?` } });
     answers.set(turn, (a) => { text(turn, `${word} is called ${a.decision || a.text}.`); end(turn); });
   },
+  // The tool of Letta Code itself, which the agent may call because it was offered.
+  shell(turn, word, tools) {
+    const tool = tools?.find((t) => t.name === 'Bash');
+    if (!tool?.parameters?.properties?.command) {
+      text(turn, 'There is no shell.');
+      end(turn);
+      return;
+    }
+    const data = { command: `touch made-${word} && echo $((6 * 7))`, description: 'Compute' };
+    say({ type: 'turn.wait', turn, request: { id: 'shell', kind: 'input', tool: 'Bash', data } });
+    answers.set(turn, (a) => { text(turn, `shell: ${a.decision ?? ''} ${a.text ?? ''}.`); end(turn); });
+  },
   forever(turn) {
     let n = 0;
     const timer = setInterval(() => text(turn, `word${++n} `), 50);
@@ -64,7 +76,7 @@ createInterface({ input: process.stdin }).on('line', (raw) => {
   if (line.type === 'hello') say({ type: 'ready', protocol: 1 });
   if (line.type === 'turn') {
     const [deed, word] = line.message.text.split(' ');
-    if (deeds[deed]) deeds[deed](line.turn, word);
+    if (deeds[deed]) deeds[deed](line.turn, word, line.tools);
     else {
       text(line.turn, `re: ${line.message.text}`);
       end(line.turn);
