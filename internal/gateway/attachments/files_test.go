@@ -152,6 +152,21 @@ func TestTruncateForResend(t *testing.T) {
 	})
 }
 
+// A data URL whose base64 is invalid is the client's mistake. Nothing of its message is stored.
+func TestInvalidDataURLs(t *testing.T) {
+	h := newHarness(t, t.TempDir(), options{})
+	defer h.close()
+	conv := h.create(alice)
+	file := func(data string) gateway.Command { return showing(event.Media{URL: "data:text/plain;base64," + data}) }
+	for _, data := range []string{"a", "aGVs*G8=", "aGVsbG8==", "aGVsb", "===="} {
+		h.refused(conv, file(data), gateway.ReasonInvalid)
+	}
+	h.do(conv, file("aGVsbG8")) // some clients omit the padding
+	if n := len(h.view(conv).Messages); n != 1 {
+		t.Errorf("%d messages, want the valid one", n)
+	}
+}
+
 // The bytes of a data URL are stored as a file, whether a user or an agent sends it. A repeated command stores no second file.
 func TestDataURLs(t *testing.T) {
 	dir := t.TempDir()

@@ -131,7 +131,10 @@ func isPath(u string) bool {
 // dataPrefix begins a URL that carries its bytes.
 const dataPrefix = "data:"
 
-var errNotData = errors.New("attachments: not a data URL")
+var (
+	errNotData   = errors.New("attachments: not a data URL")
+	errNotBase64 = errors.New("attachments: invalid base64 in a data URL")
+)
 
 // openData describes the file in a data URL (RFC 2397) and returns a reader of its bytes, which may be in base64 or percent-encoded. The
 // MIME type of the media takes precedence over that of the URL. Padding of base64 may be missing, because some clients omit it.
@@ -148,11 +151,22 @@ func openData(m event.Media) (agent.File, io.Reader, error) {
 		if !strings.HasSuffix(data, "=") && len(data)%4 != 0 {
 			enc = base64.RawStdEncoding
 		}
-		return f, base64.NewDecoder(enc, strings.NewReader(data)), nil
+		return f, base64Reader{base64.NewDecoder(enc, strings.NewReader(data))}, nil
 	}
 	plain, err := url.PathUnescape(data)
 	if err != nil {
 		return agent.File{}, nil, errNotData
 	}
 	return f, strings.NewReader(plain), nil
+}
+
+// base64Reader distinguishes invalid base64, which the client has sent, from a file that can't be stored.
+type base64Reader struct{ io.Reader }
+
+func (r base64Reader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("%w: %w", errNotBase64, err)
+	}
+	return n, err
 }

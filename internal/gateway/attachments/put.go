@@ -58,6 +58,8 @@ func (s *Store) write(conversation string, f agent.File, r io.Reader) (id string
 		return "", rec, s.tooLarge()
 	case errors.Is(err, files.ErrEmpty):
 		return "", rec, reject(gateway.ReasonInvalid, "the file is empty")
+	case errors.Is(err, errNotBase64):
+		return "", rec, reject(gateway.ReasonInvalid, "the data URL of the file is not valid base64")
 	case err != nil:
 		return "", rec, err
 	}
