@@ -199,6 +199,7 @@ func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 				t.count(op.Body.Usage)
 				return append(visible, t.requests()...), errCalls
 			}
+			t.results = nil
 			e := t.tooManyRounds()
 			t.emitter.Failed(e)
 			op.Body = &event.Body{Outcome: event.Failed, Error: e.ViewerError(), Usage: op.Body.Usage}
