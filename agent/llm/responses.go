@@ -52,7 +52,7 @@ type responsesCall struct {
 type responsesOutput struct {
 	Type   string `json:"type"`
 	CallID string `json:"call_id"`
-	Output string `json:"output"`
+	Output any    `json:"output"`
 }
 
 // responsesThought is an input item that repeats an encrypted reasoning.
@@ -154,6 +154,7 @@ type responsesItem struct {
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
 	Content   json.RawMessage `json:"content"`
 	Phase     string          `json:"phase"`
 	Summary   json.RawMessage `json:"summary"`
@@ -219,6 +220,9 @@ func (r *responsesReply) item(in *responsesItem) {
 		}
 		r.list = append(r.list, c)
 		r.items = append(r.items, responsesCall{"function_call", c.ID, c.Name, string(c.input())})
+	case "function_call_output": // of a function that the server itself has run
+		r.list = slices.DeleteFunc(r.list, func(c functionCall) bool { return c.ID == in.CallID })
+		r.items = append(r.items, responsesOutput{in.Type, in.CallID, in.Output})
 	case "reasoning":
 		if in.Encrypted == "" {
 			return

@@ -119,9 +119,12 @@ var (
 
 // parametersOf returns the JSON schema of a tool's arguments, with the keys that providers require of every function.
 func parametersOf(tool *agent.ClientTool) json.RawMessage {
-	schema := map[string]json.RawMessage{}
+	var schema map[string]json.RawMessage
 	if json.Unmarshal(tool.Parameters, &schema) == nil && schema["type"] != nil && schema["properties"] != nil {
 		return tool.Parameters
+	}
+	if schema == nil {
+		schema = map[string]json.RawMessage{}
 	}
 	for key, value := range map[string]string{"type": `"object"`, "properties": `{}`} {
 		if schema[key] == nil {
