@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -531,5 +534,74 @@ func TestClientToolsAfterARestart(t *testing.T) {
 	}
 	if waits < 2 {
 		t.Errorf("%d commits with calls that wait", waits)
+	}
+}
+
+// A response may ask for an approval and call a tool of the client. One request has both answers, in the same turn.
+func TestApprovalAndCall(t *testing.T) {
+	t.Setenv(keyEnv, llmtest.Key)
+	first := events(
+		`{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","model":"m-1"}}`,
+		`{"type":"response.output_item.done","sequence_number":1,"output_index":0,"item":{"type":"mcp_approval_request","id":"mcpr_1","name":"erase","server_label":"disk","arguments":"{}"}}`,
+		`{"type":"response.output_item.done","sequence_number":2,"output_index":1,"item":{"type":"function_call","call_id":"call_a","name":"clear","arguments":"{}"}}`,
+		`{"type":"response.completed","sequence_number":3,"response":{"id":"resp_1","output":[],"usage":{"input_tokens":1}}}`,
+	)
+	second := events(
+		`{"type":"response.created","sequence_number":0,"response":{"id":"resp_2","model":"m-1"}}`,
+		`{"type":"response.output_item.done","sequence_number":1,"output_index":0,"item":{"type":"function_call","call_id":"call_b","name":"clear","arguments":"{}"}}`,
+		`{"type":"response.completed","sequence_number":2,"response":{"id":"resp_2","output":[],"usage":{"input_tokens":2}}}`,
+	)
+	third := events(
+		`{"type":"response.created","sequence_number":0,"response":{"id":"resp_3","model":"m-1"}}`,
+		`{"type":"response.output_text.delta","sequence_number":1,"output_index":0,"content_index":0,"delta":"Done."}`,
+		`{"type":"response.completed","sequence_number":2,"response":{"id":"resp_3","output":[],"usage":{"input_tokens":4}}}`,
+	)
+	approvalItem := `{"arguments":"{}","id":"mcpr_1","name":"erase","server_label":"disk","type":"mcp_approval_request"},`
+	for background, want := range map[string][2]string{
+		"false": {
+			`[` + approvalItem + `{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true},
+			{"type":"function_call","call_id":"call_a","name":"clear","arguments":"{}"},{"type":"function_call_output","call_id":"call_a","output":"done"}]`,
+			`[{"type":"function_call","call_id":"call_b","name":"clear","arguments":"{}"},{"type":"function_call_output","call_id":"call_b","output":"done"}]`,
+		},
+		"true": {
+			`[{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true},{"type":"function_call_output","call_id":"call_a","output":"done"}]`,
+			`[{"type":"function_call_output","call_id":"call_b","output":"done"}]`,
+		},
+	} {
+		var inputs []list
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body struct {
+				Input list `json:"input"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+			inputs = append(inputs, body.Input)
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, []string{first, second, third}[min(len(inputs), 3)-1])
+		}))
+		defer server.Close()
+		stage := agenttest.NewStage(t.Context())
+		stage.Answer = func(r event.Request) event.Answer {
+			if r.Kind == event.RequestApproval {
+				return event.Answer{Decision: event.Approve}
+			}
+			return event.Answer{Text: "done"}
+		}
+		if err := stage.Run(made(t, "responses", server.URL, map[string]string{"background": background}), withTools("go")); err != nil {
+			t.Fatal(err)
+		}
+		if turn := stage.Turn(); turn.Outcome != event.Completed || stage.Visible() != "Done." || turn.Usage.Input != 7 || len(inputs) != 3 {
+			t.Fatalf("background %s: %+v, %q, %d requests", background, turn, stage.Visible(), len(inputs))
+		}
+		for i, text := range want {
+			var items list
+			if err := json.Unmarshal([]byte(text), &items); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(items, inputs[i+1][max(len(inputs[i+1])-len(items), 0):]); diff != "" {
+				t.Errorf("background %s: request %d (-want +got):\n%s", background, i+2, diff)
+			}
+		}
 	}
 }
