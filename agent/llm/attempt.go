@@ -23,8 +23,8 @@ import (
 const maxTail = 8 << 10
 
 // attempt is the work of one turn: the call with the message, repeated while readers have seen nothing of its
-// answer, and the calls with answers to approvals that follow it. It is used by one goroutine; the filter runs
-// in it as well, with the emitter locked.
+// answer, and the calls that follow it with answers to approvals and with results of the client's tools. It is
+// used by one goroutine; the filter runs in it as well, with the emitter locked.
 type attempt struct {
 	a       *modelAgent
 	in      agent.Input
@@ -34,8 +34,12 @@ type attempt struct {
 	request   any              // the value that body encodes; nil for a response that is resumed after a restart
 	approvals []event.Request  // approvals that the last response waits for; empty while it streams
 	paused    []byte           // state of the decoder at the end of a response that waits for approvals
-	answers   int              // number of responses whose approvals were answered
+	answers   int              // number of responses whose approvals or calls were answered
 	from      *backgroundState // position in the followed response, or nil
+
+	tools   toolState
+	reply   reply        // of the current response; nil if the client offers no tools
+	results []callResult // calls of the last response, once it has ended
 
 	isVisible bool          // readers have seen content, or answers may have arrived: the call must not be repeated
 	pending   []event.Event // buffered starts of messages and parts without content
@@ -50,7 +54,10 @@ type attempt struct {
 // the end of the turn. If the stream contained an error before any content, the call fails with that error, as
 // if the provider had returned it as a status.
 func (t *attempt) call(ctx context.Context) error {
-	t.pending, t.failed, t.tail, t.approvals = nil, nil, nil, nil
+	t.pending, t.failed, t.tail, t.approvals, t.results = nil, nil, nil, nil, nil
+	if len(t.in.Tools) > 0 && (t.from == nil || t.from.ID == "") {
+		t.reply = t.a.api.reply()
+	}
 	stream, d, err := t.stream()
 	if err != nil {
 		return err
@@ -80,6 +87,10 @@ func (t *attempt) call(ctx context.Context) error {
 		}
 		return t.failed
 	}
+	if errors.Is(err, errCalls) {
+		stream.Drop()
+		err = nil
+	}
 	if err == nil {
 		call.Drain(res.Body)
 		return nil
@@ -87,6 +98,7 @@ func (t *attempt) call(ctx context.Context) error {
 	// A response that waits for approvals ends without completing the turn, which looks like an interrupted stream.
 	if errors.Is(err, dialect.ErrCutShort) {
 		if t.approvals = pendingApprovals(d); len(t.approvals) > 0 {
+			t.expect() // it may call tools of the client too
 			t.paused, err = d.Decoder().State()
 			return err
 		}
@@ -115,10 +127,11 @@ func (t *attempt) stream() (*agent.Stream, *dialect.Stream, error) {
 	s := agent.ResumeStream(t.emitter, d)
 	s.Filter = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
 		ops, err := t.filter(ops)
-		if err != nil || !t.a.cfg.Background {
+		if err != nil && !errors.Is(err, errCalls) || !t.a.cfg.Background {
 			return ops, nil, err
 		}
-		return t.follow(ops, d)
+		ops, state, ferr := t.follow(ops, d)
+		return ops, state, errors.Join(err, ferr)
 	}
 	return s, d, nil
 }
@@ -126,7 +139,11 @@ func (t *attempt) stream() (*agent.Stream, *dialect.Stream, error) {
 // decoderAt returns a decoder in a stored state, or a new one if the state is empty. The input of each call begins at offset 0, whatever
 // the offset was when the state was stored.
 func (t *attempt) decoderAt(state []byte) (*dialect.Stream, error) {
-	d := dialect.NewStream(t.a.api.dialect())
+	format := t.a.api.dialect()
+	if decoder, r := format.Decoder, t.reply; r != nil {
+		format.Decoder = func() dialect.Decoder { return &recorder{Decoder: decoder(), name: format.Name, reply: r} }
+	}
+	d := dialect.NewStream(format)
 	if len(state) == 0 {
 		return d, nil
 	}
@@ -149,13 +166,20 @@ func (t *attempt) send(ctx context.Context) (*http.Response, error) {
 // filter processes the events of the decoder before they are emitted. It buffers starts of messages and parts
 // until the first content, so that a repeated call leaves no empty message behind, and it turns an error in the
 // stream before that into a failure of the call. An error after the first content ends the turn, with a text of
-// Leat for readers and the provider's text for operators.
+// Leat for readers and the provider's text for operators. Calls of the client's tools become requests; the end
+// of their response then isn't that of the turn.
 func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 	if t.failed != nil {
 		return nil, t.failed
 	}
 	visible := make([]event.Event, 0, len(ops))
 	for _, op := range ops {
+		if op.Message != "" && t.tools.Decoders > 0 {
+			op.Message = fmt.Sprintf("%s/%d", op.Message, t.tools.Decoders)
+		}
+		if t.hides(&op) {
+			continue
+		}
 		switch {
 		case op.Type == event.TurnUpdate:
 			// It has no content, so it is emitted at once and leaves the buffered starts alone.
@@ -170,6 +194,15 @@ func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 			t.emitter.Failed(f.AgentError())
 			b.Error = f.AgentError().ViewerError()
 			op.Body = &b
+		case op.Type == event.TurnEnd && op.Get().Outcome == event.Completed && t.expect():
+			if t.answers < maxRounds {
+				t.count(op.Body.Usage)
+				return append(visible, t.requests()...), errCalls
+			}
+			t.results = nil
+			e := t.tooManyRounds()
+			t.emitter.Failed(e)
+			op.Body = &event.Body{Outcome: event.Failed, Error: e.ViewerError(), Usage: op.Body.Usage}
 		case !t.isVisible && t.isBlank(&op):
 			t.pending = append(t.pending, op)
 			continue
@@ -177,6 +210,11 @@ func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 			t.isVisible = t.isVisible || op.Type != event.TurnEnd
 			visible = append(visible, t.pending...)
 			t.pending = nil
+		}
+		if op.Type == event.TurnEnd {
+			b := *op.Get()
+			b.Usage = t.count(b.Usage)
+			op.Body = &b
 		}
 		visible = append(visible, op)
 	}

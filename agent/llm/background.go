@@ -21,8 +21,9 @@ type backgroundState struct {
 	ID          string          `json:"id"`
 	Seq         int64           `json:"seq"`
 	Decoder     json.RawMessage `json:"decoder"`
-	Answers     int             `json:"answers,omitempty"` // number of responses before this one whose approvals were answered
+	Answers     int             `json:"answers,omitempty"` // number of responses before this one whose approvals or calls were answered
 	AnswersSent bool            `json:"sent,omitempty"`    // the answers to its approvals may have been sent
+	Tools       toolState       `json:"tools,omitzero"`
 }
 
 // path returns the path of the stream after the position. starting_after excludes the event with that number.
@@ -52,6 +53,9 @@ func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, j
 	if id == "" || sameResponse && t.from.Seq == seq {
 		return ops, nil, nil
 	}
+	if t.reply != nil {
+		t.tools.Calls = t.reply.calls()
+	}
 	decoder, err := d.Decoder().State()
 	if err != nil {
 		return ops, nil, fmt.Errorf("state of decoder: %w", err)
@@ -60,7 +64,7 @@ func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, j
 		t.a.responseIDs.Store(t.in.Turn, id)
 		ops = append([]event.Event{{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: id}}}}, ops...)
 	}
-	t.from = &backgroundState{ID: id, Seq: seq, Decoder: decoder, Answers: t.answers}
+	t.from = &backgroundState{ID: id, Seq: seq, Decoder: decoder, Answers: t.answers, Tools: t.tools}
 	state, err := json.Marshal(t.from)
 	return ops, state, err
 }

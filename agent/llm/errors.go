@@ -35,6 +35,7 @@ const (
 	codeCutShort    = "cut_short"
 	codeTooLarge    = "too_large"
 	codeGone        = "response_gone"
+	codeRounds      = "tool_rounds"
 )
 
 // maxExcerpt limits the quoted text of a provider's error, in bytes.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -66,8 +67,12 @@ type api struct {
 	path    func(c *config) string
 	auth    func(h http.Header, key string)
 	headers map[string]string // sent with every call
-	// body returns the body of a streaming call, to be encoded as JSON.
-	body func(a *modelAgent, turns []turn) any
+	// body returns the body of a streaming call, to be encoded as JSON. tools are those of the client.
+	body func(a *modelAgent, turns []turn, tools []agent.ClientTool) any
+	// reply returns an empty reply. Its method next gets requests that body or next has returned.
+	reply func() reply
+	// toolName matches the names of tools that the provider accepts. nil means that it accepts any.
+	toolName *regexp.Regexp
 	// model returns the request that checks whether the model exists. If isList is set, its response lists all models.
 	model  func(c *config) (method, path string, body any)
 	isList bool
@@ -139,32 +144,36 @@ func (a *modelAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Emi
 // run answers a turn. from is the position in a background response to resume, or nil for a new turn.
 //
 // A resumed turn has no request body: the conversation was sent before the restart. So a resumed response that
-// has failed can't be requested again, and its approvals can be answered only if the provider has stored the
-// response.
+// has failed can't be requested again, and its approvals and calls can be answered only because the provider has
+// stored the response.
 func (a *modelAgent) run(ctx context.Context, in agent.Input, from *backgroundState, emitter *agent.Emitter) error {
 	if err := a.checkKey(); err != nil {
 		return err
 	}
 	t := &attempt{a: a, in: in, emitter: emitter, from: from}
 	if from == nil {
+		if err := a.checkTools(in.Tools); err != nil {
+			return err
+		}
 		turns, err := a.turns(ctx, in, emitter)
 		if err != nil {
 			return err
 		}
-		t.request = a.api.body(a, turns)
+		t.request = a.api.body(a, turns, in.Tools)
 		if t.body, err = json.Marshal(t.request); err != nil {
 			return fmt.Errorf("request: %w", err)
 		}
 	}
 	var err error
 	if from != nil {
-		err = t.restoreApprovals()
+		err = t.restore()
 	}
-	if err == nil && len(t.approvals) == 0 {
+	if err == nil && !t.waits() {
 		err = call.Repeat(ctx, emitter, func() error { return t.call(ctx) })
 	}
-	// A response that asks for approvals ends its stream. Each round answers them with another request, whose response may ask again.
-	for err == nil && len(t.approvals) > 0 {
+	// A response that asks for approvals or calls tools ends its stream. Each round answers them with another request, whose response may
+	// ask again.
+	for err == nil && t.waits() {
 		if err = t.answer(ctx); err == nil {
 			err = call.Repeat(ctx, emitter, func() error { return t.call(ctx) })
 		}

@@ -1,9 +1,13 @@
 package llm
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/ollama"
 	"github.com/leat-dev/leat/event"
 )
@@ -16,13 +20,30 @@ type ollamaRequest struct {
 	Stream   bool            `json:"stream"`
 	Think    any             `json:"think,omitempty"`
 	Options  *ollamaOptions  `json:"options,omitempty"`
+	Tools    []functionTool  `json:"tools,omitempty"`
 }
 
-// ollamaMessage is a message. Images are encoded as base64 by encoding/json.
+// ollamaMessage is a message. Images are encoded as base64 by encoding/json. Thinking and ToolCalls belong to the assistant, the tool's
+// name and the id of its call to a result.
 type ollamaMessage struct {
-	Role    event.Role `json:"role"`
-	Content string     `json:"content"`
-	Images  [][]byte   `json:"images,omitempty"`
+	Role       event.Role   `json:"role"`
+	Content    string       `json:"content"`
+	Images     [][]byte     `json:"images,omitempty"`
+	Thinking   string       `json:"thinking,omitempty"`
+	ToolCalls  []ollamaCall `json:"tool_calls,omitempty"`
+	ToolName   string       `json:"tool_name,omitempty"`
+	ToolCallID string       `json:"tool_call_id,omitempty"`
+}
+
+// ollamaCall is a call. Its arguments are an object.
+type ollamaCall struct {
+	ID       string         `json:"id,omitempty"`
+	Function ollamaFunction `json:"function"`
+}
+
+type ollamaFunction struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
 }
 
 // ollamaOptions are the options of the model. NumPredict limits the answer in tokens.
@@ -41,6 +62,7 @@ var ollamaAPI = api{
 	path:    func(*config) string { return "/api/chat" },
 	auth:    bearer,
 	body:    ollamaBody,
+	reply:   func() reply { return &ollamaReply{} },
 	model: func(c *config) (string, string, any) {
 		return http.MethodPost, "/api/show", map[string]string{"model": c.Model}
 	},
@@ -56,8 +78,8 @@ var ollamaAPI = api{
 // ollamaBody builds a chat request. The API accepts images but no other files; block texts are joined, since a
 // message has one text. The limit of an answer and the temperature are options of the model, which the request
 // leaves out if both are unset.
-func ollamaBody(a *modelAgent, turns []turn) any {
-	r := ollamaRequest{Model: a.cfg.Model, Stream: true, Think: thinks[a.cfg.Thinking]}
+func ollamaBody(a *modelAgent, turns []turn, tools []agent.ClientTool) any {
+	r := ollamaRequest{Model: a.cfg.Model, Stream: true, Think: thinks[a.cfg.Thinking], Tools: functionTools(tools)}
 	if o := (ollamaOptions{Temperature: a.cfg.Temperature, NumPredict: a.cfg.MaxTokens}); o != (ollamaOptions{}) {
 		r.Options = &o
 	}
@@ -74,4 +96,51 @@ func ollamaBody(a *modelAgent, turns []turn) any {
 		r.Messages = append(r.Messages, m)
 	}
 	return r
+}
+
+// ollamaReply is the message of a response, whose calls are complete.
+type ollamaReply struct {
+	content, thought growingText
+	list             []functionCall
+}
+
+func (r *ollamaReply) calls() []functionCall { return r.list }
+
+// add implements [reply].
+func (r *ollamaReply) add(f dialect.Frame) error {
+	var in struct {
+		Message struct {
+			Content   json.RawMessage `json:"content"`
+			Thinking  json.RawMessage `json:"thinking"`
+			ToolCalls []ollamaCall    `json:"tool_calls"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(f.Data, &in); err != nil {
+		return err
+	}
+	if err := r.thought.add(in.Message.Thinking); err != nil {
+		return err
+	}
+	for _, c := range in.Message.ToolCalls {
+		arguments := string(c.Function.Arguments)
+		if arguments == "" || arguments == "null" {
+			arguments = "{}"
+		}
+		r.list = append(r.list, functionCall{c.ID, c.Function.Name, arguments})
+	}
+	return r.content.add(in.Message.Content)
+}
+
+// next implements [reply].
+func (r *ollamaReply) next(request any, results []callResult) any {
+	q := request.(ollamaRequest)
+	m := ollamaMessage{Role: event.Assistant, Content: r.content.String(), Thinking: r.thought.String()}
+	messages := []ollamaMessage{{}}
+	for _, result := range results {
+		m.ToolCalls = append(m.ToolCalls, ollamaCall{result.ID, ollamaFunction{result.Name, result.input()}})
+		messages = append(messages, ollamaMessage{Role: roleTool, Content: result.text, ToolName: result.Name, ToolCallID: result.ID})
+	}
+	messages[0] = m
+	q.Messages = slices.Concat(q.Messages, messages)
+	return q
 }

@@ -3,7 +3,7 @@
 // documentation and recordings, and don't use package llm, so that an error there can't hide in both.
 //
 // A test starts a server with [New] (on a socket) or [NewPiped] (in memory, for tests with a fake clock), sets
-// the answer with Server.Say and the faults of the next calls with Server.Fail, runs the agent and inspects
+// the answer with Server.Say or Server.Reply and the faults of the next calls with Server.Fail, runs the agent and inspects
 // Server.Calls.
 //
 // Invariants

@@ -28,6 +28,7 @@ type Server struct {
 	// URL is the value for the option base_url.
 	URL string
 
+	kind string
 	api  api
 	http *httptest.Server
 
@@ -35,6 +36,7 @@ type Server struct {
 	// State of the server, guarded by mu. pieces is the answer, faults are those of the next calls, and
 	// responses are the background responses by id.
 	pieces       []string
+	answers      []Answer // of the next calls, before pieces
 	faults       []Fault
 	calls        []call
 	responses    map[string]*response
@@ -109,7 +111,7 @@ func newServer(t testing.TB, kind string) *Server {
 	if !ok {
 		t.Fatalf("no provider %q", kind)
 	}
-	return &Server{api: p, pieces: []string{"Hello ", "wörld ", "\U0001F44B."}, responses: map[string]*response{}, eventLimit: -1, limitChanged: make(chan struct{})}
+	return &Server{kind: kind, api: p, pieces: []string{"Hello ", "wörld ", "\U0001F44B."}, responses: map[string]*response{}, eventLimit: -1, limitChanged: make(chan struct{})}
 }
 
 // Say sets the pieces of the next answers. Each piece is a separate frame, so a live reader may see the answer
