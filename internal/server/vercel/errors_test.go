@@ -15,6 +15,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/internal/server/internal/follow"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/feed"
@@ -68,7 +69,7 @@ func TestFailureText(t *testing.T) {
 		"The agent could not answer.":                         {Outcome: event.Failed},
 		"The answer was interrupted by a restart. Try again.": {Outcome: event.Interrupted},
 	} {
-		if got := failureText(turn); got != want {
+		if got := chats.FailureText(turn, textInterrupted); got != want {
 			t.Errorf("%s: %q, want %q", turn.Outcome, got, want)
 		}
 	}
