@@ -10,20 +10,14 @@ import (
 	"net/http"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/app/outputs"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
-	"github.com/leat-dev/leat/internal/server/a2a"
-	"github.com/leat-dev/leat/internal/server/agui"
-	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
-	"github.com/leat-dev/leat/internal/server/langgraph"
-	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
-	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/ui"
-	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
@@ -98,13 +92,12 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	native.RegisterInspection(srv, inspection.New(gw, inspection.Config{Journal: j, Agents: agents, Log: opt.Log}))
 	native.RegisterIngest(srv, gw, pushes)
 	eliza.Register(srv, gw, eliza.Options{})
-	compat.Register(srv, gw)
-	a2a.Register(srv, gw)
-	agui.Register(srv, gw)
-	langgraph.Register(srv, gw)
-	letta.Register(srv, gw)
-	responses.Register(srv, gw)
-	vercel.Register(srv, gw)
+	for _, o := range outputs.List(outputs.Options{}) {
+		// Options has no setting for how long a client of Durable Streams waits.
+		if o.Default && o.Name != outputs.DurableStreams {
+			o.Register(srv, gw)
+		}
+	}
 	ui.Register(srv, nil)
 	return &Gateway{gw, srv, j}, nil
 }

@@ -78,6 +78,26 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// An embedded gateway has the outputs that are on by default, except for those with options that package leat doesn't have.
+func TestOutputs(t *testing.T) {
+	gw, err := leat.Start(t.Context(), leat.Options{Agents: map[string]agent.Agent{"echo": echo{}}, Token: "sesame"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Close(context.WithoutCancel(t.Context()))
+	for path, isServed := range map[string]bool{
+		"/v1/chat/completions": true, "/a2a": true, "/agui": true, "/langgraph/threads": true, "/letta/v1/agents": true, "/v1/responses": true, "/api/chat": true,
+		"/v1/stream/turns/x": false, "/openclaw": false,
+	} {
+		w := httptest.NewRecorder()
+		gw.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodTrace, "http://127.0.0.1"+path, nil))
+		// A path that has routes refuses unknown methods, and other paths don't exist.
+		if want := map[bool]int{true: http.StatusMethodNotAllowed, false: http.StatusNotFound}[isServed]; w.Code != want {
+			t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, want)
+		}
+	}
+}
+
 func TestBadOptions(t *testing.T) {
 	for name, opt := range map[string]leat.Options{
 		"no agents":     {},

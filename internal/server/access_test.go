@@ -22,6 +22,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/elizaactions"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/app/outputs"
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/attachments"
@@ -32,27 +33,18 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
-	"github.com/leat-dev/leat/internal/server/a2a"
-	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/channels"
-	"github.com/leat-dev/leat/internal/server/compat"
 	keepdata "github.com/leat-dev/leat/internal/server/data"
-	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/elizaws"
 	keepfiles "github.com/leat-dev/leat/internal/server/files"
-	"github.com/leat-dev/leat/internal/server/langgraph"
-	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/notices"
-	"github.com/leat-dev/leat/internal/server/openclaw"
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/plugins"
-	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
-	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/signals"
@@ -97,6 +89,7 @@ type walk struct {
 	pushes  *push.Service
 	streams *streams.Store
 	journal journal.Journal
+	outputs []outputs.Output
 	srv     *server.Server
 	ts      *httptest.Server
 	cookies map[person]*http.Cookie
@@ -156,16 +149,13 @@ func newWalk(t *testing.T) *walk {
 	eliza.Register(srv, gw, eliza.Options{})
 	eliza.RegisterTerminal(srv, eliza.TerminalOptions{})
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
-	compat.Register(srv, gw)
-	a2a.Register(srv, gw)
-	agui.Register(srv, gw)
-	langgraph.Register(srv, gw)
-	letta.Register(srv, gw)
-	responses.Register(srv, gw)
-	openclaw.Register(srv, gw, t.TempDir())
-	vercel.Register(srv, gw)
 	stored := streams.New(gw, j, quiet)
-	durable.Register(srv, gw, durable.Options{Wait: time.Second, Store: stored})
+	opt := outputs.Options{ControlUI: t.TempDir()}
+	opt.DurableStreams.Wait, opt.DurableStreams.Store = time.Second, stored
+	all := outputs.List(opt)
+	for _, o := range all {
+		o.Register(srv, gw)
+	}
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)
 	told := signals.New(j, quiet)
@@ -187,7 +177,7 @@ func newWalk(t *testing.T) *walk {
 		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, nil, nil, quiet),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),
 	})
-	w := &walk{t: t, gw: gw, files: service, pushes: pushes, streams: stored, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}, subscriptions: map[person]string{}}
+	w := &walk{t: t, gw: gw, files: service, pushes: pushes, streams: stored, journal: j, outputs: all, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}, subscriptions: map[person]string{}}
 	t.Cleanup(func() {
 		srv.Close()
 		if err := gw.Shutdown(context.Background()); err != nil {

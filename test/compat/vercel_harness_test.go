@@ -19,19 +19,12 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/all"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/app/outputs"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
-	"github.com/leat-dev/leat/internal/server/a2a"
-	"github.com/leat-dev/leat/internal/server/agui"
-	"github.com/leat-dev/leat/internal/server/compat"
-	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
-	"github.com/leat-dev/leat/internal/server/langgraph"
-	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
-	"github.com/leat-dev/leat/internal/server/responses"
-	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
@@ -236,14 +229,11 @@ func serveChats(t *testing.T) (url, control string) {
 		t.Fatal(err)
 	}
 	srv := server.New(server.Options{Token: secret, Heartbeat: 50 * time.Millisecond, AllowedOrigins: []string{"*"}})
-	a2a.Register(srv, gw)
-	agui.Register(srv, gw)
-	langgraph.Register(srv, gw)
-	letta.Register(srv, gw)
-	compat.Register(srv, gw)
-	responses.Register(srv, gw)
-	vercel.Register(srv, gw)
-	durable.Register(srv, gw, durable.Options{Wait: time.Second, Store: streams.New(gw, j, slog.New(slog.DiscardHandler))})
+	var opt outputs.Options
+	opt.DurableStreams.Wait, opt.DurableStreams.Store = time.Second, streams.New(gw, j, slog.New(slog.DiscardHandler))
+	for _, o := range outputs.List(opt) {
+		o.Register(srv, gw)
+	}
 	native.Register(srv, gw)
 	eliza.Register(srv, gw, eliza.Options{})
 	ts, gateServer := httptest.NewServer(srv), httptest.NewServer(g)

@@ -34,10 +34,11 @@ var layers = []struct {
 	{7, []string{"internal/channel/live"}},
 	{8, []string{"internal/channel/..."}},
 	{9, []string{"internal/server", "internal/server/..."}},
-	{10, []string{"internal/app/config", "internal/app/doctor"}},
-	{11, []string{"internal/app/serve", "internal/app/cli/console", "internal/app/cli/acp", "internal/app/cli/mcp"}},
-	{12, []string{"internal/app/cli"}},
-	{13, []string{".", "cmd/..."}},
+	{10, []string{"internal/app/outputs"}},
+	{11, []string{"internal/app/config", "internal/app/doctor"}},
+	{12, []string{"internal/app/serve", "internal/app/cli/console", "internal/app/cli/acp", "internal/app/cli/mcp"}},
+	{13, []string{"internal/app/cli"}},
+	{14, []string{".", "cmd/..."}},
 }
 
 // pure are the packages without goroutines, clocks, randomness, sockets and files. They import each other only.
@@ -226,6 +227,8 @@ func TestFault(t *testing.T) {
 		{"internal/server/native", "internal/server", true},
 		{"internal/server/native", "internal/server/eliza", false},
 		{"internal/gateway", "internal/server", false},
+		{"internal/app/outputs", "internal/server/vercel", true},
+		{"internal/app/outputs", "internal/app/config", false},
 		{"internal/app/config", "internal/gateway", true},
 		{"internal/app/config", "internal/app/cli", false},
 		{"internal/app/cli", "internal/app/config", true},

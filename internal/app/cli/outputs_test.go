@@ -2,12 +2,44 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/leat-dev/leat/internal/app/outputs"
+	"github.com/leat-dev/leat/internal/server"
 )
+
+// The key of an output in the configuration switches its routes on and off.
+func TestOutputSwitches(t *testing.T) {
+	for _, isFlipped := range []bool{false, true} {
+		keys := ""
+		for _, o := range outputs.List(outputs.Options{}) {
+			if o.Name != "" && isFlipped {
+				keys += fmt.Sprintf("%s: %v, ", o.Name, !o.Default)
+			}
+		}
+		f := serveFile(t, "{agents: {main: {kind: demo, speed: 0}}, outputs: {"+keys+"}}")
+		for _, o := range outputs.List(outputs.Options{}) {
+			srv := server.New(server.Options{})
+			general := len(srv.Routes())
+			o.Register(srv, nil)
+			route := srv.Routes()[general]
+			srv.Close()
+			// A path that has routes refuses unknown methods, and other paths don't exist.
+			path := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(route.Pattern, "x")
+			code, body := f.ask("TRACE", path, "")
+			isOn := code == http.StatusMethodNotAllowed
+			if want := o.Default != (isFlipped && o.Name != ""); isOn != want || !isOn && code != http.StatusNotFound {
+				t.Errorf("output %q, flipped: %v: TRACE %s gets %d %s", o.Name, isFlipped, path, code, body)
+			}
+		}
+	}
+}
 
 var docExample = regexp.MustCompile("(?s)```sh\n(.*?)```\n```text\n(.*?)```")
 

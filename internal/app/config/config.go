@@ -123,10 +123,8 @@ func Default() Config {
 			Message: gateway.DefaultMaxMessage, Queued: gateway.DefaultMaxQueued, History: gateway.DefaultHistory, HistoryBytes: gateway.DefaultHistoryBytes,
 			Connections: DefaultConnections, File: attachments.DefaultMaxFile,
 		},
-		Users: Users{SubjectClaim: "sub"},
-		Outputs: Outputs{
-			A2A: true, AGUI: true, DurableStreams: true, DurableStreamsWait: Duration(defaultStreamsWait), LangGraph: true, Letta: true, Responses: true, Vercel: true,
-		},
+		Users:    Users{SubjectClaim: "sub"},
+		Outputs:  defaultOutputs(),
 		Terminal: Terminal{MaxDuration: Duration(terminal.DefaultMaxDuration), Concurrent: terminal.DefaultMaxRuns},
 		Voice:    Voice{Interrupt: interruptTurn},
 		Log:      Log{Level: "info", Format: FormatAuto},

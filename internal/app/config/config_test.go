@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/demo"
 	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/app/outputs"
 )
 
 var kinds = agent.Kinds{
@@ -318,9 +320,12 @@ func TestEnvironment(t *testing.T) {
 		"voice.recognition.url": "http://a", "voice.recognition.key": "k", "voice.recognition.key_env": "K", "voice.recognition.key_file": "/k",
 		"voice.recognition.model": "m", "voice.recognition.language": "de",
 	})
-	maps.Copy(values, map[string]string{"outputs.durable_streams": "false", "outputs.durable_streams_store": "true", "outputs.durable_streams_wait": "9s"})
-	maps.Copy(values, map[string]string{"outputs.a2a": "false", "outputs.agui": "false", "outputs.langgraph": "false", "outputs.letta": "false", "outputs.responses": "false", "outputs.vercel": "false"})
-	maps.Copy(values, map[string]string{"outputs.openclaw": "true", "outputs.openclaw_ui": "/ui"})
+	maps.Copy(values, map[string]string{"outputs.durable_streams_store": "true", "outputs.durable_streams_wait": "9s", "outputs.openclaw_ui": "/ui"})
+	for _, o := range outputs.List(outputs.Options{}) {
+		if o.Name != "" {
+			values["outputs."+o.Name] = strconv.FormatBool(!o.Default)
+		}
+	}
 	maps.Copy(values, map[string]string{"record.enabled": "false", "record.keep": "1h", "record.size": "2MiB"})
 	maps.Copy(values, map[string]string{"plugins.enabled": "true", "plugins.env": "A,B", "plugins.allow_private": "true", "channels": "telegram?allow=1%2C2 b=telegram"})
 	maps.Copy(values, map[string]string{"retention.default": "90d", "retention.agents": "demo=30d x=0", "audit_retention": "0", "usage_retention": "30d", "prices": "{a: {input: 1, output: 2}}"})

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -31,22 +32,44 @@ func (c *Config) Keys() []Key { return keys(reflect.ValueOf(c).Elem(), "", false
 // live.
 func keys(v reflect.Value, prefix string, isLive bool) []Key {
 	var list []Key
+	for _, m := range members(v) {
+		path := prefix + m.name
+		isLive := isLive || m.tag.Get("live") != ""
+		if m.value.Kind() == reflect.Struct {
+			list = append(list, keys(m.value, path+".", isLive)...)
+			continue
+		}
+		env := strings.Fields(m.tag.Get("env"))
+		if len(env) == 0 {
+			env = []string{"LEAT_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))}
+		}
+		list = append(list, Key{path, env, isLive, m.value})
+	}
+	return list
+}
+
+// member is a key of a section with its value.
+type member struct {
+	name  string
+	tag   reflect.StructTag
+	value reflect.Value
+}
+
+// members returns the keys of a struct. Those of an inlined map are its keys too.
+func members(v reflect.Value) []member {
+	var list []member
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		if !f.IsExported() {
 			continue
 		}
-		path := prefix + f.Tag.Get("yaml")
-		isLive := isLive || f.Tag.Get("live") != ""
-		if f.Type.Kind() == reflect.Struct {
-			list = append(list, keys(v.Field(i), path+".", isLive)...)
-			continue
+		switches, ok := v.Field(i).Interface().(map[string]*bool)
+		if !ok {
+			list = append(list, member{f.Tag.Get("yaml"), f.Tag, v.Field(i)})
 		}
-		env := strings.Fields(f.Tag.Get("env"))
-		if len(env) == 0 {
-			env = []string{"LEAT_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))}
+		for _, name := range slices.Sorted(maps.Keys(switches)) {
+			list = append(list, member{name, f.Tag, reflect.ValueOf(switches[name]).Elem()})
 		}
-		list = append(list, Key{path, env, isLive, v.Field(i)})
 	}
 	return list
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -53,20 +54,21 @@ func (r *fileReader) read(n ast.Node, v reflect.Value, key string) {
 		r.readValue(n, v, key)
 		return
 	}
-	members, err := entries(n)
+	nodes, err := entries(n)
 	if err != nil {
 		r.bad(lineOf(n), key, "%w", err)
 		return
 	}
-	for _, e := range members {
+	all := members(v)
+	for _, e := range nodes {
 		path := strings.TrimPrefix(key+"."+e.key, ".")
-		member := memberOf(v, e.key)
-		if !member.IsValid() {
+		i := slices.IndexFunc(all, func(m member) bool { return m.name == e.key })
+		if i < 0 {
 			r.bad(e.line, path, "unknown key%s", r.suggest(v, e.key))
 			continue
 		}
 		r.config.SetSource(path, fmt.Sprintf("%s:%d", r.name, e.line))
-		r.read(e.value, member, path)
+		r.read(e.value, all[i].value, path)
 	}
 }
 
@@ -112,10 +114,9 @@ func formOf(t reflect.Type) string {
 // suggest returns what the user may have meant by an unknown key of a struct: a key that is spelt like it, or the same key elsewhere.
 func (r *fileReader) suggest(v reflect.Value, key string) string {
 	best, least := "", max(2, len(key)/3)+1
-	for i := range v.NumField() {
-		name := v.Type().Field(i).Tag.Get("yaml")
-		if d := distance(key, name); name != "" && d < least {
-			best, least = name, d
+	for _, m := range members(v) {
+		if d := distance(key, m.name); d < least {
+			best, least = m.name, d
 		}
 	}
 	if best != "" {
@@ -151,16 +152,6 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-// memberOf returns the field of a struct for a key, or the zero Value.
-func memberOf(v reflect.Value, key string) reflect.Value {
-	for i := range v.NumField() {
-		if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("yaml") == key {
-			return v.Field(i)
-		}
-	}
-	return reflect.Value{}
 }
 
 // explainYAML returns the line, if it is known, and the message of an error of the library, without the source, which may contain secrets.

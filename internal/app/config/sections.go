@@ -11,6 +11,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/app/outputs"
 	"github.com/leat-dev/leat/internal/base/process"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/service/terminal"
@@ -84,19 +85,30 @@ func (f *Files) check(data string, bad reporter) {
 
 // Outputs says for which clients of other protocols the gateway has routes.
 type Outputs struct {
-	A2A  bool `yaml:"a2a"`
-	AGUI bool `yaml:"agui"`
-	// DurableStreams shows conversations and turns as streams. DurableStreamsStore also lets users create streams.
-	DurableStreams      bool     `yaml:"durable_streams"`
+	// Switches has a key for each output of [outputs.List] with a name: whether it is on.
+	Switches map[string]*bool `yaml:",inline"`
+	// DurableStreamsStore lets users create streams.
 	DurableStreamsStore bool     `yaml:"durable_streams_store"`
 	DurableStreamsWait  Duration `yaml:"durable_streams_wait"`
-	LangGraph           bool     `yaml:"langgraph"`
-	Letta               bool     `yaml:"letta"`
-	OpenClaw            bool     `yaml:"openclaw"`
 	// OpenClawUI is the folder of the Control UI; empty for none.
 	OpenClawUI string `yaml:"openclaw_ui"`
-	Responses  bool   `yaml:"responses"`
-	Vercel     bool   `yaml:"vercel"`
+}
+
+// IsOn reports whether an output is on. An output without a name always is.
+func (o *Outputs) IsOn(name string) bool {
+	on := o.Switches[name]
+	return name == "" || on != nil && *on
+}
+
+// defaultOutputs returns the outputs with their defaults.
+func defaultOutputs() Outputs {
+	o := Outputs{Switches: map[string]*bool{}, DurableStreamsWait: Duration(defaultStreamsWait)}
+	for _, output := range outputs.List(outputs.Options{}) {
+		if output.Name != "" {
+			o.Switches[output.Name] = &output.Default
+		}
+	}
+	return o
 }
 
 // defaultStreamsWait is how long a long poll of a stream waits for data: less than the 30 to 60 seconds after which proxies give up a request
@@ -108,7 +120,7 @@ const (
 
 // check refuses a store without the routes that read it, and times with which clients would poll all the time or lose their connections.
 func (o *Outputs) check(bad reporter) {
-	if o.DurableStreamsStore && !o.DurableStreams {
+	if o.DurableStreamsStore && !o.IsOn(outputs.DurableStreams) {
 		bad("outputs.durable_streams_store", "requires outputs.durable_streams: true")
 	}
 	if wait := time.Duration(o.DurableStreamsWait); wait < time.Second || wait > maxStreamsWait {

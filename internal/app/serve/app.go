@@ -13,6 +13,7 @@ import (
 	agents "github.com/leat-dev/leat/agent/all"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/app/outputs"
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/attachments"
@@ -21,23 +22,14 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/gateway/streams"
 	"github.com/leat-dev/leat/internal/server"
-	"github.com/leat-dev/leat/internal/server/a2a"
-	"github.com/leat-dev/leat/internal/server/agui"
 	"github.com/leat-dev/leat/internal/server/auth"
-	"github.com/leat-dev/leat/internal/server/compat"
-	"github.com/leat-dev/leat/internal/server/durable"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	fileserver "github.com/leat-dev/leat/internal/server/files"
-	"github.com/leat-dev/leat/internal/server/langgraph"
-	"github.com/leat-dev/leat/internal/server/letta"
 	"github.com/leat-dev/leat/internal/server/native"
 	noticeserver "github.com/leat-dev/leat/internal/server/notices"
-	"github.com/leat-dev/leat/internal/server/openclaw"
 	"github.com/leat-dev/leat/internal/server/ops"
-	"github.com/leat-dev/leat/internal/server/responses"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
-	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/webhook"
@@ -303,35 +295,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	a.plugins.register(srv, a.gateway, clients)
 	a.registerChannels(srv)
 	mountChats(srv, a.channels)
-	compat.Register(srv, a.gateway)
-	if a.cfg.Outputs.LangGraph {
-		langgraph.Register(srv, a.gateway)
-	}
-	if a.cfg.Outputs.A2A {
-		a2a.Register(srv, a.gateway)
-	}
-	if a.cfg.Outputs.AGUI {
-		agui.Register(srv, a.gateway)
-	}
-	if a.cfg.Outputs.DurableStreams {
-		opt := durable.Options{Wait: time.Duration(a.cfg.Outputs.DurableStreamsWait)}
-		if a.cfg.Outputs.DurableStreamsStore {
-			opt.Store = a.streams
-		}
-		durable.Register(srv, a.gateway, opt)
-	}
-	if a.cfg.Outputs.Letta {
-		letta.Register(srv, a.gateway)
-	}
-	if a.cfg.Outputs.OpenClaw {
-		openclaw.Register(srv, a.gateway, a.cfg.Outputs.OpenClawUI)
-	}
-	if a.cfg.Outputs.Responses {
-		responses.Register(srv, a.gateway)
-	}
-	if a.cfg.Outputs.Vercel {
-		vercel.Register(srv, a.gateway)
-	}
+	a.registerOutputs(srv)
 	usage.Register(srv, a.gateway)
 	fileserver.Register(srv, a.files)
 	a.notices.Show = showNotices(clients)
@@ -341,6 +305,20 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 		return err
 	}
 	return a.registerOperations(srv)
+}
+
+// registerOutputs adds the outputs that are on.
+func (a *App) registerOutputs(srv *server.Server) {
+	opt := outputs.Options{ControlUI: a.cfg.Outputs.OpenClawUI}
+	opt.DurableStreams.Wait = time.Duration(a.cfg.Outputs.DurableStreamsWait)
+	if a.cfg.Outputs.DurableStreamsStore {
+		opt.DurableStreams.Store = a.streams
+	}
+	for _, o := range outputs.List(opt) {
+		if a.cfg.Outputs.IsOn(o.Name) {
+			o.Register(srv, a.gateway)
+		}
+	}
 }
 
 // newServer makes the server without routes. Sessions of users are stored in the journal, so they outlast a restart.

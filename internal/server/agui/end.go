@@ -5,7 +5,6 @@ package agui
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
@@ -16,7 +15,6 @@ import (
 
 // Texts of errors that pages show as they are.
 const (
-	textFailed      = "The agent could not answer."
 	textInterrupted = "The answer was interrupted by a restart. Try again."
 	textRemoved     = "This answer was removed from the conversation."
 	textExpired     = "Your session has expired. Sign in again."
@@ -34,10 +32,8 @@ func (w *writer) end(turn *transcript.Turn) {
 		w.finish(nil)
 	case turn.Error != nil && turn.Error.Message != "":
 		w.fail(turn.Error.Code, turn.Error.Message)
-	case turn.Outcome == event.Interrupted:
-		w.fail(string(turn.Outcome), textInterrupted)
 	default:
-		w.fail(string(turn.Outcome), textFailed)
+		w.fail(string(turn.Outcome), chats.FailureText(turn, textInterrupted))
 	}
 }
 
@@ -75,7 +71,7 @@ func (w *writer) pause(a *answer.Answer, requests []*event.Request) {
 	w.closeAll()
 	o := &outcome{Type: "success"}
 	for _, r := range requests {
-		if !isClientTool(r) {
+		if !chats.IsClientTool(r) {
 			o.Type, o.Interrupts = "interrupt", append(o.Interrupts, interruptOf(a, r))
 			continue
 		}
@@ -89,9 +85,6 @@ func (w *writer) pause(a *answer.Answer, requests []*event.Request) {
 	}
 	w.finish(o)
 }
-
-// isClientTool reports whether a request calls a tool that the client runs.
-func isClientTool(r *event.Request) bool { return r.Kind == event.RequestInput && r.Tool != "" }
 
 // requestData is the metadata of an interrupt.
 type requestData struct {
@@ -113,7 +106,10 @@ const textSchema = `{"type":"object","properties":{"text":{"type":"string"}},"re
 func interruptOf(a *answer.Answer, r *event.Request) interrupt {
 	i := interrupt{ID: r.ID, Reason: "input_required", Message: cmp.Or(r.Prompt, "The agent needs an answer."), Schema: json.RawMessage(textSchema)}
 	if r.Kind == event.RequestApproval {
-		i.Reason, i.Schema, i.CallID = "confirmation", json.RawMessage(approvalSchema), callOf(a, r)
+		i.Reason, i.Schema = "confirmation", json.RawMessage(approvalSchema)
+		if m, p := chats.ToolOf(a.Messages(), r); p != nil {
+			i.CallID = partKey{m.ID, p.ID}.id()
+		}
 	}
 	if r.Tool == "" && len(r.Options) == 0 && len(r.Data) == 0 {
 		return i
@@ -122,22 +118,4 @@ func interruptOf(a *answer.Answer, r *event.Request) interrupt {
 		i.Metadata = data
 	}
 	return i
-}
-
-// callOf returns the id of the call that an approval is about, or "" if it isn't known.
-func callOf(a *answer.Answer, r *event.Request) (call string) {
-	for _, m := range slices.Backward(a.Messages()) {
-		for _, p := range m.Parts {
-			if p.Kind != event.KindTool || chats.IsComplete(p) {
-				continue
-			}
-			if p.ID == r.Part || r.Part == "" && p.Name == r.Tool { // some agents name the tool only
-				call = partKey{m.ID, p.ID}.id()
-			}
-		}
-		if call != "" {
-			return call
-		}
-	}
-	return ""
 }

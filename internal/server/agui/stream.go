@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/gateway"
@@ -24,35 +23,24 @@ var errPaused = errors.New("agui: the turn waits")
 // stream streams a run until its turns have ended or one of them waits for a person.
 func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Principal, to target) error {
 	// The client compares the whole type with that of the binary form, and takes any other one for server-sent events.
-	contentType, encode, beat := server.EventStream, encoder(appendSSE), []byte(keepAlive)
+	contentType, encode, beat := server.EventStream, encoder(appendSSE), keepAlive
 	if strings.Contains(r.Header.Get("Accept"), binaryType) {
-		contentType, encode, beat = binaryType, appendBinary, nil // the binary form has nothing to send in a silence
+		contentType, encode, beat = binaryType, appendBinary, "" // the binary form has nothing to send in a silence
 	}
 	w.Header().Set("Leat-Conversation", to.conversation)
-	response, writeErr := s.srv.OpenStream(w, r, http.StatusOK, contentType)
-	if response.Head() {
+	st := follow.OpenStream(s.srv, s.viewers, w, r, contentType, beat)
+	defer st.Close()
+	if st.Head() {
 		return nil
-	}
-	metrics := s.viewers.Open()
-	defer metrics.Close()
-	ticker := time.NewTicker(response.Beat)
-	defer ticker.Stop()
-	write := func(b []byte) error {
-		if writeErr == nil && len(b) > 0 {
-			writeErr = response.Write(b)
-			metrics.Frame(len(b))
-		}
-		return writeErr
 	}
 	events := newWriter(to.in, encode)
 	events.isBehind, events.head = to.isBehind, to.head
 	events.isOpen = func(turn, request string) (bool, error) { return s.chats.IsOpen(r.Context(), p, turn, request) }
 	events.history = func() ([]message, error) { return s.history(r.Context(), p, &to) }
 	events.start()
-	tick := func() error { return write(beat) }
-	err := write(events.take())
+	err := st.Write(events.take())
 	if err == nil {
-		err = s.follow(r.Context(), p, &to, events, write, tick, ticker.C)
+		err = s.follow(r.Context(), p, &to, events, st)
 	}
 	// The order matters: when the server stops, the context has ended too, and when a client disconnects, the reading fails for that reason.
 	switch cause := context.Cause(r.Context()); {
@@ -60,18 +48,18 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		return nil
 	case server.Restarting(err), server.Restarting(cause):
 		err = server.ErrShutdown
-	case writeErr != nil, errors.Is(cause, context.Canceled):
+	case st.Err != nil, errors.Is(cause, context.Canceled):
 		return s.disconnected(r.Context(), p, &to)
 	case cause != nil: // the session has ended
 		err = cause
 	}
-	return s.fail(events, write, err)
+	return s.fail(events, st, err)
 }
 
 // follow streams the turns one after the other.
 //
 // Several turns are unfinished if messages wait in the queue. They are one run, because a client accepts only one in a response.
-func (s *surface) follow(ctx context.Context, p gateway.Principal, to *target, events *writer, write func([]byte) error, tick func() error, ticks <-chan time.Time) error {
+func (s *surface) follow(ctx context.Context, p gateway.Principal, to *target, events *writer, st *follow.Stream) error {
 	var last *transcript.Turn
 	for _, turn := range to.turns {
 		var current *answer.Answer
@@ -87,14 +75,14 @@ func (s *surface) follow(ctx context.Context, p gateway.Principal, to *target, e
 				}
 				isPaused, err := events.flush(current)
 				if err == nil {
-					err = write(events.take())
+					err = st.Write(events.take())
 				}
 				if err == nil && isPaused {
 					err = errPaused
 				}
 				return err
 			},
-			Tick: tick, Ticks: ticks,
+			Tick: st.Tick, Ticks: st.Ticks,
 		}.Follow(ctx, s.gw, p, to.conversation, turn, -1)
 		if err != nil {
 			return err
@@ -107,11 +95,11 @@ func (s *surface) follow(ctx context.Context, p gateway.Principal, to *target, e
 		return err
 	}
 	events.end(last)
-	return errors.Join(events.err, write(events.take()))
+	return errors.Join(events.err, st.Write(events.take()))
 }
 
 // fail ends a stream with an error, also if the gateway stops: a connection that breaks would end a program that uses the client.
-func (s *surface) fail(events *writer, write func([]byte) error, err error) error {
+func (s *surface) fail(events *writer, st *follow.Stream, err error) error {
 	e := server.Describe(err)
 	code, text, isKnown := e.Reason, chats.Sentence(e.Message), true
 	switch {
@@ -126,7 +114,7 @@ func (s *surface) fail(events *writer, write func([]byte) error, err error) erro
 	}
 	events.take() // what was not written may be incomplete
 	events.fail(code, text)
-	_ = write(events.take()) // best effort
+	_ = st.Write(events.take()) // best effort
 	if isKnown {
 		return nil
 	}

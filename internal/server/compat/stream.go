@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
@@ -22,20 +21,10 @@ import (
 //
 // All operations that are there at once are one write, so a slow client gets fewer and larger ones.
 func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, turn string, rq *request, to encoder) error {
-	response, writeErr := s.srv.OpenStream(w, r, http.StatusOK, server.EventStream)
-	metrics := s.viewers.Open()
-	defer metrics.Close()
-	ticker := time.NewTicker(response.Beat)
-	defer ticker.Stop()
-	write := func(b []byte) error {
-		if writeErr == nil && len(b) > 0 {
-			writeErr = response.Write(b)
-			metrics.Frame(len(b))
-		}
-		return writeErr
-	}
+	st := follow.OpenStream(s.srv, s.viewers, w, r, server.EventStream, string(to.Ping(nil)))
+	defer st.Close()
 	buf := to.Start(nil)
-	err := write(buf)
+	err := st.Write(buf)
 	if err == nil {
 		var appender answer.Appender
 		buf = buf[:0]
@@ -52,16 +41,16 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 			},
 			Flush: func() error {
 				defer func() { buf = buf[:0] }()
-				return write(buf)
+				return st.Write(buf)
 			},
-			Tick: func() error { return write(to.Ping(nil)) }, Ticks: ticker.C,
+			Tick: st.Tick, Ticks: st.Ticks,
 		}.Follow(r.Context(), s.gw, p, conversation, turn, -1)
 	}
 
-	if writeErr != nil || err == nil || r.Context().Err() != nil && !server.Restarting(err) && !isExpired(err) {
+	if st.Err != nil || err == nil || r.Context().Err() != nil && !server.Restarting(err) && !isExpired(err) {
 		return nil // the client is disconnected, or the stream has ended without an error
 	}
-	_ = write(to.fail(nil, describe(err))) // best effort
+	_ = st.Write(to.fail(nil, describe(err))) // best effort
 	if server.Restarting(err) || isExpired(err) {
 		return nil
 	}

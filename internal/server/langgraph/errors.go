@@ -13,7 +13,6 @@ var errPaused = errors.New("langgraph: the turn waits")
 
 // Texts of errors that pages show as they are.
 const (
-	textFailed      = "The agent could not answer."
 	textInterrupted = "The answer was interrupted by a restart. Try again."
 	textRemoved     = "This answer was removed from the thread."
 	textExpired     = "Your session has expired. Sign in again."

@@ -5,7 +5,6 @@ package langgraph
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
@@ -68,7 +67,7 @@ func questionOf(turn string, messages []*transcript.Message, r *event.Request) j
 	switch {
 	case r.Kind == event.RequestApproval:
 		name, args := cmp.Or(r.Tool, "approval"), json.RawMessage("{}")
-		if p := toolOf(messages, r); p != nil {
+		if _, p := chats.ToolOf(messages, r); p != nil {
 			name, args = chats.ToolName(p), argsOf(p)
 		}
 		return jsonOf(approvalQuestion{
@@ -76,14 +75,11 @@ func questionOf(turn string, messages []*transcript.Message, r *event.Request) j
 			Reviews: []reviewConfig{{name, []string{"approve", "reject"}}},
 			Options: r.Options,
 		})
-	case isClientTool(r):
+	case chats.IsClientTool(r):
 		return jsonOf(toolQuestion{"tool", toolCall{ID: interruptID(turn, r), Name: r.Tool, Args: dataOf(r, "{}"), Type: "tool_call"}})
 	}
 	return jsonOf(textQuestion{"question", cmp.Or(r.Prompt, "The agent needs an answer."), r.Options, dataOf(r, "")})
 }
-
-// isClientTool reports whether a request calls a tool that the client runs.
-func isClientTool(r *event.Request) bool { return r.Kind == event.RequestInput && r.Tool != "" }
 
 // dataOf returns the data of a request. It is a text of the agent, and so need not be JSON.
 func dataOf(r *event.Request, otherwise string) json.RawMessage {
@@ -96,24 +92,6 @@ func dataOf(r *event.Request, otherwise string) json.RawMessage {
 	return r.Data
 }
 
-// toolOf returns the unfinished call that an approval is about, or nil if it isn't known.
-func toolOf(messages []*transcript.Message, r *event.Request) (tool *transcript.Part) {
-	for _, m := range slices.Backward(messages) {
-		for _, p := range m.Parts {
-			if p.Kind != event.KindTool || chats.IsComplete(p) {
-				continue
-			}
-			if p.ID == r.Part || r.Part == "" && p.Name == r.Tool { // some agents name the tool only
-				tool = p
-			}
-		}
-		if tool != nil {
-			return tool
-		}
-	}
-	return nil
-}
-
 // decision is an answer of LangChain's middleware, or of the pages before it, whose types are accept, response and ignore.
 type decision struct {
 	Type    string          `json:"type"`
@@ -123,7 +101,7 @@ type decision struct {
 
 // answerTo returns the answer to a request that the value of a resume means.
 func answerTo(turn string, r *event.Request, value json.RawMessage) (gateway.Command, error) {
-	if isClientTool(r) {
+	if chats.IsClientTool(r) {
 		return toolAnswer(interruptID(turn, r), value), nil
 	}
 	if r.Kind == event.RequestApproval {

@@ -131,22 +131,22 @@ func (s *surface) joinStream(w http.ResponseWriter, r *http.Request, p gateway.P
 
 // follow streams a run to its end.
 func (s *surface) follow(w http.ResponseWriter, r *http.Request, p gateway.Principal, events *runWriter, stopsTurn bool) error {
-	st := s.openStream(w, r)
-	defer st.close()
-	if st.response.Head() {
+	st := follow.OpenStream(s.srv, s.viewers, w, r, server.EventStream, keepAlive)
+	defer st.Close()
+	if st.Head() {
 		return nil
 	}
 	events.start()
-	err := st.write(events.take())
+	err := st.Write(events.take())
 	if err == nil {
-		err = s.followRun(r.Context(), p, events, st, st.write)
+		err = s.followRun(r.Context(), p, events, st, st.Write)
 	}
 	switch cause := context.Cause(r.Context()); {
 	case err == nil:
 		return nil
 	case server.Restarting(err), server.Restarting(cause):
 		panic(http.ErrAbortHandler) // a clean end would be a success for some clients
-	case st.err != nil, errors.Is(cause, context.Canceled):
+	case st.Err != nil, errors.Is(cause, context.Canceled):
 		return s.disconnected(r.Context(), p, events.ref, stopsTurn)
 	case cause != nil: // the session has ended
 		err = cause
@@ -154,7 +154,7 @@ func (s *surface) follow(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	f, isExpected := failureIn(err)
 	events.take() // what was not written may be incomplete
 	events.fail(f)
-	_ = st.write(events.take()) // best effort: the response ends with an error anyway
+	_ = st.Write(events.take()) // best effort: the response ends with an error anyway
 	if isExpected {
 		return nil
 	}
@@ -174,7 +174,7 @@ func failureIn(err error) (f failure, isExpected bool) {
 }
 
 // followRun passes the events of a run to write. It returns nil after the end of the run.
-func (s *surface) followRun(ctx context.Context, p gateway.Principal, events *runWriter, st *stream, write func([]byte) error) error {
+func (s *surface) followRun(ctx context.Context, p gateway.Principal, events *runWriter, st *follow.Stream, write func([]byte) error) error {
 	var current *answer.Answer
 	after := events.ref.number - 1
 	if events.last >= 0 {
@@ -188,7 +188,7 @@ func (s *surface) followRun(ctx context.Context, p gateway.Principal, events *ru
 		Flush: func() error {
 			return errors.Join(write(events.take()), events.flush())
 		},
-		Tick: st.tick, Ticks: st.ticks,
+		Tick: st.Tick, Ticks: st.Ticks,
 	}.Follow(ctx, s.gw, p, events.ref.conversation, events.ref.turn, after)
 	if !errors.Is(err, errPaused) {
 		return errors.Join(err, write(events.take()))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/follow"
 )
 
 // runOutcome is the response to a request that waits: the state of the thread at the end of the run, with its questions or its error.
@@ -59,9 +60,9 @@ func (s *surface) joinRun(w http.ResponseWriter, r *http.Request, p gateway.Prin
 
 // wait waits for the end of a run. Line feeds before the JSON keep the connection alive.
 func (s *surface) wait(w http.ResponseWriter, r *http.Request, p gateway.Principal, ref runRef, stopsTurn bool) error {
-	st := s.openResponse(w, r, "application/json", "\n")
-	defer st.close()
-	if st.response.Head() {
+	st := follow.OpenStream(s.srv, s.viewers, w, r, "application/json", "\n")
+	defer st.Close()
+	if st.Head() {
 		return nil
 	}
 	outcome := &runOutcome{}
@@ -73,7 +74,7 @@ func (s *surface) wait(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	case err == nil:
 	case server.Restarting(err), server.Restarting(cause):
 		panic(http.ErrAbortHandler) // the status was sent, so only a broken connection tells the client that the result is missing
-	case st.err != nil, errors.Is(cause, context.Canceled):
+	case st.Err != nil, errors.Is(cause, context.Canceled):
 		return s.disconnected(r.Context(), p, ref, stopsTurn)
 	default:
 		var f failure
@@ -84,5 +85,5 @@ func (s *surface) wait(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if isExpected {
 		err = nil
 	}
-	return errors.Join(err, st.write(append(jsonOf(outcome), '\n')))
+	return errors.Join(err, st.Write(append(jsonOf(outcome), '\n')))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -167,7 +168,7 @@ type failure struct {
 
 // failureOf returns why a turn ended without an answer.
 func failureOf(turn *transcript.Turn) failure {
-	f := failure{string(turn.Outcome), failureText(turn)}
+	f := failure{string(turn.Outcome), chats.FailureText(turn, textInterrupted)}
 	if turn.Error != nil && turn.Error.Code != "" {
 		f.Error = turn.Error.Code
 	}

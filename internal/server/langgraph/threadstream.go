@@ -33,15 +33,15 @@ func (s *surface) threadStream(w http.ResponseWriter, r *http.Request, p gateway
 		return err
 	}
 	defer leave()
-	st := s.openStream(w, r)
-	defer st.close()
+	st := follow.OpenStream(s.srv, s.viewers, w, r, server.EventStream, keepAlive)
+	defer st.Close()
 	session := &session{s: s, p: p, sub: sub, conversation: id, stream: st}
 	err = session.follow(r.Context())
 	// The order matters: when the server stops, the context has ended too.
 	switch cause := context.Cause(r.Context()); {
 	case server.Restarting(err), server.Restarting(cause):
 		panic(http.ErrAbortHandler) // the client reconnects
-	case st.err != nil, errors.Is(cause, context.Canceled):
+	case st.Err != nil, errors.Is(cause, context.Canceled):
 		return nil // the client has disconnected
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(cause, server.ErrExpired):
 		return nil // the client reconnects, and gets the error as the status of its request
@@ -57,7 +57,7 @@ type session struct {
 	p            gateway.Principal
 	sub          *subscription
 	conversation string
-	stream       *stream
+	stream       *follow.Stream
 
 	after int64 // seq of the first event of the turn before the next one
 	// hasBegun is true if after is set. Outside is what the client has of what happened outside turns.
@@ -112,7 +112,7 @@ func (f *session) next(ctx context.Context) (next nextTurn, err error) {
 			next = n
 			return n.turn != "" || n.isState, nil
 		},
-		Tick: f.stream.tick, Ticks: f.stream.ticks,
+		Tick: f.stream.Tick, Ticks: f.stream.Ticks,
 	}.Follow(ctx, f.s.gw, f.p, f.conversation)
 	return next, err
 }
@@ -174,10 +174,10 @@ func (f *session) followTurn(ctx context.Context, turn string) error {
 			if err := w.apply(a, op); err != nil || len(w.buf) < maxBuffer {
 				return err
 			}
-			return f.stream.write(w.take())
+			return f.stream.Write(w.take())
 		},
-		Flush: func() error { return f.stream.write(w.take()) },
-		Tick:  f.stream.tick, Ticks: f.stream.ticks,
+		Flush: func() error { return f.stream.Write(w.take()) },
+		Tick:  f.stream.Tick, Ticks: f.stream.Ticks,
 		IsExact: true,
 	}.Follow(ctx, f.s.gw, f.p, f.conversation, turn, -1)
 }
@@ -199,5 +199,5 @@ func (f *session) state(ctx context.Context) error {
 	}
 	w.emit(methodCheckpoints, "checkpoint:"+w.seqText(), "", c)
 	w.emit(methodValues, "values:"+w.seqText(), "", values{Messages: emptyList(v.messages)})
-	return errors.Join(w.err, f.stream.write(w.take()))
+	return errors.Join(w.err, f.stream.Write(w.take()))
 }

@@ -172,19 +172,8 @@ func (w *threadWriter) end(a *answer.Answer) {
 	case event.Cancelled:
 		w.lifecycle(lifecycleData{Event: statusInterrupted})
 	default:
-		w.lifecycle(lifecycleData{Event: "failed", Error: failureText(turn)})
+		w.lifecycle(lifecycleData{Event: "failed", Error: chats.FailureText(turn, textInterrupted)})
 	}
-}
-
-// failureText says why a turn ended without an answer.
-func failureText(turn *transcript.Turn) string {
-	switch {
-	case turn.Error != nil && turn.Error.Message != "":
-		return turn.Error.Message
-	case turn.Outcome == event.Interrupted:
-		return textInterrupted
-	}
-	return textFailed
 }
 
 // usageOf returns the tokens that a turn has used, or nil.

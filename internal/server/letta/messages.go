@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -16,7 +17,6 @@ import (
 const (
 	textDenied      = "The tool was not allowed to run."
 	textUnfinished  = "The answer ended before the tool did."
-	textFailed      = "The agent could not answer."
 	textInterrupted = "The answer was interrupted by a restart. Send the message again."
 	textReplaced    = "The agent changed text that was already sent. The list of messages has the final answer."
 	textRemoved     = "This answer was removed from the conversation."
@@ -36,11 +36,6 @@ func partOf(a interface{ Messages() []*transcript.Message }, message, part strin
 
 // callID returns the id of a call.
 func callID(message, part string) string { return "call-" + message + "." + part }
-
-// isComplete reports whether a tool has its result. In a list, unlike in a stream, a result may still grow: the list is read again.
-func isComplete(p *transcript.Part) bool {
-	return p.Final || p.State != "" && p.State != event.PartRunning
-}
 
 // returnOf returns the result of a call.
 //
@@ -94,17 +89,6 @@ func errorType(turn *transcript.Turn) string {
 		return "stream_incomplete"
 	}
 	return "llm_error"
-}
-
-// failureText says why a turn ended without an answer.
-func failureText(turn *transcript.Turn) string {
-	switch {
-	case turn.Error != nil && turn.Error.Message != "":
-		return turn.Error.Message
-	case turn.Outcome == event.Interrupted:
-		return textInterrupted
-	}
-	return textFailed
 }
 
 // messagesOf returns the messages of a transcript, the oldest first. Each message of Leat becomes one for each of its parts, with the ids that the
@@ -172,7 +156,7 @@ func itemsOf(m *transcript.Message) (list []message) {
 			item.Call = &call{Name: cmp.Or(p.Name, "tool"), Arguments: cmp.Or(p.Text(event.Input), "{}"), ID: callID(m.ID, p.ID)}
 			item.Calls = []*call{item.Call}
 			list = append(list, item)
-			if isComplete(p) {
+			if chats.IsComplete(p) { // the result may still grow, unlike in a stream: the list is read again
 				list = append(list, returnOf(m.ID, p))
 			}
 		}

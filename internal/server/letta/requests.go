@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -39,7 +40,7 @@ func requestOf(messages []*transcript.Message, turn string, r *event.Request, is
 	isOwn := false // whether it is about a call of the agent
 	for _, owner := range messages {
 		for _, p := range owner.Parts {
-			if owner.Turn == turn && p.Kind == event.KindTool && !isComplete(p) && (p.ID == r.Part || r.Part == "" && r.Kind == event.RequestApproval && p.Name == r.Tool) {
+			if owner.Turn == turn && p.Kind == event.KindTool && !chats.IsComplete(p) && (p.ID == r.Part || r.Part == "" && r.Kind == event.RequestApproval && p.Name == r.Tool) {
 				c.ID, c.Arguments, isOwn = callID(owner.ID, p.ID), cmp.Or(p.Text(event.Input), "{}"), true
 				m.Step = "step-" + owner.ID
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -61,7 +62,7 @@ func stateOfRun(conversation string, t *transcript.Turn) runState {
 		r.Status, r.Stop = "cancelled", stopCancelled
 	default:
 		r.Status, r.Stop = "failed", stopError
-		r.Metadata = &runMetadata{runError{Type: errorType(t), Message: failureText(t)}}
+		r.Metadata = &runMetadata{runError{Type: errorType(t), Message: chats.FailureText(t, textInterrupted)}}
 	}
 	return r
 }

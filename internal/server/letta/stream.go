@@ -23,35 +23,25 @@ var errPaused = errors.New("letta: the turn waits")
 // stream streams a run until the turn ends or waits for a person.
 func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Principal, to target) error {
 	w.Header().Set("Leat-Conversation", to.conversation)
-	response, writeErr := s.srv.OpenStream(w, r, http.StatusOK, server.EventStream)
-	metrics := s.viewers.Open()
-	defer metrics.Close()
-	ticker := time.NewTicker(response.Beat)
-	defer ticker.Stop()
-	write := func(b []byte) error {
-		if writeErr == nil && len(b) > 0 {
-			writeErr = response.Write(b)
-			metrics.Frame(len(b))
-		}
-		return writeErr
-	}
+	st := follow.OpenStream(s.srv, s.viewers, w, r, server.EventStream, ": keep-alive\n\n")
+	defer st.Close()
 	var frames *writer
 	tick := func() error {
 		if !to.hasPings {
-			return write([]byte(": keep-alive\n\n"))
+			return st.Tick()
 		}
 		frames.ping()
-		return write(frames.take())
+		return st.Write(frames.take())
 	}
 	var err error
 	for isFurther := true; err == nil && isFurther; {
 		frames = newWriter(to.turn, to.after, to.isAsker)
 		if to.hasPings {
 			frames.ping()
-			err = write(frames.take())
+			err = st.Write(frames.take())
 		}
 		if err == nil {
-			isFurther, err = s.follow(r.Context(), p, &to, frames, write, tick, ticker.C)
+			isFurther, err = s.follow(r.Context(), p, &to, frames, st.Write, tick, st.Ticks)
 		}
 	}
 	cause := context.Cause(r.Context())
@@ -61,7 +51,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	case server.Restarting(err), server.Restarting(cause):
 		// A clean end would look like a complete answer. Letta Code resumes after a broken connection.
 		panic(http.ErrAbortHandler)
-	case writeErr != nil, errors.Is(cause, context.Canceled):
+	case st.Err != nil, errors.Is(cause, context.Canceled):
 		return nil // a client that disconnects stops nothing
 	case cause != nil: // the session has ended
 		err = cause
@@ -77,7 +67,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		frames.fail("internal_error", server.Describe(err).Message)
 		isKnown = false
 	}
-	_ = write(frames.take()) // best effort
+	_ = st.Write(frames.take()) // best effort
 	if isKnown {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -190,7 +191,7 @@ func (w *writer) end(turn *transcript.Turn) {
 	case turn.Outcome == event.Cancelled:
 		w.stop(stopCancelled, turn)
 	case turn.Outcome != event.Completed:
-		w.fail(errorType(turn), failureText(turn))
+		w.fail(errorType(turn), chats.FailureText(turn, textInterrupted))
 	case w.appender.IsContradicted():
 		w.fail("stream_incomplete", textReplaced)
 	case turn.Reason == event.ReasonLength:

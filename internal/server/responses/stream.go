@@ -24,32 +24,21 @@ const keepAlive = ":\n\n"
 
 // stream streams a response to its end. The client has the events up to a sequence number, or none if it is -1.
 func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Principal, to target, o *object, after int64) error {
-	response, writeErr := s.srv.OpenStream(w, r, http.StatusOK, server.EventStream)
-	if response.Head() {
+	st := follow.OpenStream(s.srv, s.viewers, w, r, server.EventStream, keepAlive)
+	defer st.Close()
+	if st.Head() {
 		return nil
-	}
-	metrics := s.viewers.Open()
-	defer metrics.Close()
-	ticker := time.NewTicker(response.Beat)
-	defer ticker.Stop()
-	write := func(b []byte) error {
-		if writeErr == nil && len(b) > 0 {
-			writeErr = response.Write(b)
-			metrics.Frame(len(b))
-		}
-		return writeErr
 	}
 	// The writer outlives single reads of the log, and has all state that the next operations depend on.
 	events := newWriter(o, to.from, after)
-	err := s.follow(r.Context(), p, to, events, after, func(*answer.Answer) error { return write(events.take()) },
-		func() error { return write([]byte(keepAlive)) }, ticker.C)
+	err := s.follow(r.Context(), p, to, events, after, func(*answer.Answer) error { return st.Write(events.take()) }, st.Tick, st.Ticks)
 	// The order matters: when the server stops, the context has ended too, and when a client disconnects, the reading fails for that reason.
 	switch cause := context.Cause(r.Context()); {
 	case err == nil:
 		return nil
 	case server.Restarting(err), server.Restarting(cause):
 		err = server.ErrShutdown
-	case writeErr != nil, errors.Is(cause, context.Canceled):
+	case st.Err != nil, errors.Is(cause, context.Canceled):
 		return nil // the turn continues
 	case cause != nil: // the session has ended
 		err = cause
@@ -60,7 +49,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	e := describe(err)
 	kind, code := models.OpenAIType(e), models.OpenAICode(e)
 	frame, encodeErr := appendFrame(nil, "error", errorFrame{"error", max(events.lastNumber, 0), code, e.Message, nil, errorBody{kind, code, e.Message, nil}})
-	_ = write(frame) // best effort
+	_ = st.Write(frame) // best effort
 	if errors.Is(err, server.ErrShutdown) || errors.Is(err, server.ErrExpired) || errors.Is(err, follow.ErrNoTurn) {
 		return encodeErr
 	}

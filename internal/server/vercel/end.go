@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
 // Texts of errors that pages show as they are.
 const (
-	textFailed      = "The agent could not answer."
 	textInterrupted = "The answer was interrupted by a restart. Try again."
 	textReplaced    = "The agent changed text that was already sent. Reload the chat to see the final answer."
 	textRemoved     = "This answer was removed from the chat."
@@ -45,7 +45,7 @@ func (w *writer) end(turn *transcript.Turn) {
 		}
 		w.add(chunk{Type: "finish", FinishReason: reason})
 	case turn.Outcome != event.Completed:
-		w.fail(failureText(turn))
+		w.fail(chats.FailureText(turn, textInterrupted))
 		return
 	case isContradicted:
 		w.fail(textReplaced)
@@ -62,17 +62,6 @@ func (w *writer) fail(text string) {
 	w.isMuted = false
 	w.add(chunk{Type: "error", ErrorText: text})
 	w.buf = append(w.buf, endOfStream...)
-}
-
-// failureText says why a turn ended without an answer.
-func failureText(turn *transcript.Turn) string {
-	switch {
-	case turn.Error != nil && turn.Error.Message != "":
-		return turn.Error.Message
-	case turn.Outcome == event.Interrupted:
-		return textInterrupted
-	}
-	return textFailed
 }
 
 // finishReason returns the SDK's word for the reason with which an agent has finished.

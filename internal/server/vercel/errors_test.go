@@ -15,6 +15,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/internal/server/internal/follow"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/feed"
@@ -33,6 +34,8 @@ func errorText(t *testing.T, stream string) string {
 // A stream that breaks ends with a sentence that users can read. Each sentence is pinned. The error itself is for the log, unless the end is
 // an ordinary one.
 func TestBrokenStream(t *testing.T) {
+	srv := server.New(server.Options{})
+	defer srv.Close()
 	for want, test := range map[string]struct {
 		err      error
 		isLogged bool
@@ -46,17 +49,14 @@ func TestBrokenStream(t *testing.T) {
 		"Internal error.":                                       {err: errors.New("a secret path"), isLogged: true},
 		"This conversation is damaged in the gateway's store and can't be read; the gateway's log says what to do.": {err: gateway.ErrDamaged, isLogged: true},
 	} {
-		var stream []byte
-		write := func(b []byte) error {
-			stream = append(stream, b...)
-			return nil
-		}
-		r := httptest.NewRequest(http.MethodPost, "/api/chat", nil)
-		err := (&surface{}).finish(r, gateway.Principal{}, target{}, newWriter(sdk5, "turn", nil, nil), test.err, nil, write)
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/api/chat", nil)
+		st := follow.OpenStream(srv, srv.Metrics().Viewers("vercel"), w, r, server.EventStream, keepAlive)
+		err := (&surface{}).finish(r, gateway.Principal{}, target{}, newWriter(sdk5, "turn", nil, nil), st, test.err)
+		st.Close()
 		if isLogged := err != nil; isLogged != test.isLogged {
 			t.Errorf("%v: the handler returns %v", test.err, err)
 		}
-		if got := errorText(t, string(stream)); got != want {
+		if got := errorText(t, w.Body.String()); got != want {
 			t.Errorf("%v: %q, want %q", test.err, got, want)
 		}
 	}
@@ -69,7 +69,7 @@ func TestFailureText(t *testing.T) {
 		"The agent could not answer.":                         {Outcome: event.Failed},
 		"The answer was interrupted by a restart. Try again.": {Outcome: event.Interrupted},
 	} {
-		if got := failureText(turn); got != want {
+		if got := chats.FailureText(turn, textInterrupted); got != want {
 			t.Errorf("%s: %q, want %q", turn.Outcome, got, want)
 		}
 	}

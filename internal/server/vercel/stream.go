@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
@@ -37,24 +36,14 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
 	w.Header().Set("Leat-Conversation", to.conversation)
 	w.Header().Set("Leat-Turn", to.turn)
-	response, writeErr := s.srv.OpenStream(w, r, http.StatusOK, server.EventStream)
-	if response.Head() {
+	st := follow.OpenStream(s.srv, s.viewers, w, r, server.EventStream, keepAlive)
+	defer st.Close()
+	if st.Head() {
 		return nil
-	}
-	metrics := s.viewers.Open()
-	defer metrics.Close()
-	ticker := time.NewTicker(response.Beat)
-	defer ticker.Stop()
-	write := func(b []byte) error {
-		if writeErr == nil && len(b) > 0 {
-			writeErr = response.Write(b)
-			metrics.Frame(len(b))
-		}
-		return writeErr
 	}
 	chunks := newWriter(to.sdk, to.turn, to.calls, func(request string) (bool, error) { return s.chats.IsOpen(r.Context(), p, to.turn, request) })
 	chunks.start()
-	err := write(chunks.take())
+	err := st.Write(chunks.take())
 	if err == nil {
 		var current *answer.Answer
 		err = follow.Answer{
@@ -68,31 +57,31 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 				}
 				isPaused, err := chunks.flush(current)
 				if err == nil {
-					err = write(chunks.take())
+					err = st.Write(chunks.take())
 				}
 				if err == nil && isPaused {
 					err = errPaused
 				}
 				return err
 			},
-			Tick: func() error { return write([]byte(keepAlive)) }, Ticks: ticker.C,
+			Tick: st.Tick, Ticks: st.Ticks,
 		}.Follow(r.Context(), s.gw, p, to.conversation, to.turn, to.after)
 	}
-	return s.finish(r, p, to, chunks, err, writeErr, write)
+	return s.finish(r, p, to, chunks, st, err)
 }
 
 // finish handles the end of a stream.
 //
 // If the gateway stops, the connection is aborted: a clean end would look like a complete answer, and an error would keep the page from
 // resuming.
-func (s *surface) finish(r *http.Request, p gateway.Principal, to target, chunks *writer, err, writeErr error, write func([]byte) error) error {
+func (s *surface) finish(r *http.Request, p gateway.Principal, to target, chunks *writer, st *follow.Stream, err error) error {
 	cause := context.Cause(r.Context())
 	switch {
 	case err == nil, errors.Is(err, errPaused):
 		return nil
 	case server.Restarting(err), server.Restarting(cause):
 		panic(http.ErrAbortHandler)
-	case writeErr != nil, errors.Is(cause, context.Canceled):
+	case st.Err != nil, errors.Is(cause, context.Canceled):
 		return s.disconnected(r.Context(), p, to)
 	case cause != nil: // the session has ended
 		err = cause
@@ -107,7 +96,7 @@ func (s *surface) finish(r *http.Request, p gateway.Principal, to target, chunks
 	}
 	chunks.take()
 	chunks.fail(text)
-	_ = write(chunks.take()) // best effort
+	_ = st.Write(chunks.take()) // best effort
 	if isExpired || errors.Is(err, follow.ErrNoTurn) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/transcript"
@@ -88,4 +89,15 @@ func (c Chats) IsOpen(ctx context.Context, p gateway.Principal, turn, request st
 		}
 	}
 	return false, nil
+}
+
+// FailureText says why a turn ended without an answer: in the agent's words if it has some. A turn that a restart has ended gets the given text.
+func FailureText(turn *transcript.Turn, interrupted string) string {
+	switch {
+	case turn.Error != nil && turn.Error.Message != "":
+		return turn.Error.Message
+	case turn.Outcome == event.Interrupted:
+		return interrupted
+	}
+	return "The agent could not answer."
 }
