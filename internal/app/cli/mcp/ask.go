@@ -17,12 +17,12 @@ import (
 
 // answerOutput is the output of ask and answer.
 type answerOutput struct {
-	Conversation string    `json:"conversation"`
-	Turn         string    `json:"turn"`
-	State        string    `json:"state"`
-	Text         string    `json:"text"`
-	Error        string    `json:"error,omitempty"`
-	Question     *request  `json:"question,omitempty"`
+	Conversation string   `json:"conversation"`
+	Turn         string   `json:"turn"`
+	State        string   `json:"state"`
+	Text         string   `json:"text"`
+	Error        string   `json:"error,omitempty"`
+	Question     *request `json:"question,omitempty"`
 }
 
 // request is what an agent waits for.
@@ -208,7 +208,7 @@ type progress struct {
 
 // send reports the last line of a text, unless another report was sent a moment ago. The protocol demands that the progress increases.
 func (p *progress) send(text string) error {
-	if len(p.token) == 0 || text == "" || time.Since(p.last) < progressPause {
+	if len(p.token) == 0 || string(p.token) == "null" || text == "" || time.Since(p.last) < progressPause {
 		return nil
 	}
 	p.last = time.Now()

@@ -127,6 +127,7 @@ func (o *outcome) shown() string {
 // peer is the host, the other side of a server.
 type peer struct {
 	t         *testing.T
+	client    *leat.Client
 	in        *io.PipeWriter
 	reader    *io.PipeReader
 	out       *bufio.Reader
@@ -141,7 +142,7 @@ func connect(t *testing.T, c *leat.Client) *peer {
 	t.Helper()
 	input, in := io.Pipe()
 	out, output := io.Pipe()
-	p := &peer{t: t, in: in, reader: out, out: bufio.NewReader(out), done: make(chan error, 1), responses: map[int]message{}}
+	p := &peer{t: t, client: c, in: in, reader: out, out: bufio.NewReader(out), done: make(chan error, 1), responses: map[int]message{}}
 	o := Options{
 		Client: c, Version: "1", Input: input, Output: output, Explain: func(err error) error { return err },
 		Title: func(s string) string { return strings.ToUpper(s) },
