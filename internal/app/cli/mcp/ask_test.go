@@ -37,13 +37,15 @@ func running(t *testing.T, c *leat.Client, conversation string) (turn string) {
 	return turn
 }
 
-// ended waits until a turn has ended, and returns its outcome.
+// ended waits until a turn has ended, or any turn if it is empty, and returns the outcome.
 func ended(t *testing.T, c *leat.Client, conversation, turn string) (outcome string) {
 	t.Helper()
 	if err := c.Follow(t.Context(), conversation, func(u leat.Update) error {
-		if candidate := u.Transcript.Turn(turn); candidate != nil && !candidate.Unfinished() {
-			outcome = string(candidate.Outcome)
-			return leat.ErrStop
+		for _, candidate := range u.Transcript.Turns {
+			if !candidate.Unfinished() && (turn == "" || candidate.ID == turn) {
+				outcome = string(candidate.Outcome)
+				return leat.ErrStop
+			}
 		}
 		return nil
 	}); err != nil {
