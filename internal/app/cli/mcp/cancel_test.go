@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -50,7 +49,7 @@ func TestCancelDuringCreate(t *testing.T) {
 			id := p.start("ask", arguments{"text": "hello"})
 			<-arrived
 			if isEnd {
-				_ = p.in.Close()
+				p.end()
 			} else {
 				p.cancel(id)
 			}
@@ -74,7 +73,7 @@ func TestCancelDuringSend(t *testing.T) {
 				id := p.start("ask", arguments{"text": "wait", "stop_on_cancel": stops})
 				<-arrived
 				if isEnd {
-					_ = p.in.Close()
+					p.end()
 				} else {
 					p.cancel(id)
 				}
@@ -134,7 +133,6 @@ func TestCancelWhileWaiting(t *testing.T) {
 	p.cancel(other)
 	p.start("ask", arguments{"text": "wait", "conversation": conversation, "stop_on_cancel": true})
 	turn = running(t, c, conversation)
-	go func() { _, _ = io.Copy(io.Discard, p.out) }() // until the server has ended
 	p.close()
 	if _, got, err := c.Turn(t.Context(), turn); err != nil || !got.Unfinished() {
 		t.Errorf("%v, the turn is %s", err, got.Outcome)
@@ -156,7 +154,7 @@ func TestCancelWithoutResponse(t *testing.T) {
 			<-arrived
 			began := time.Now()
 			if isEnd {
-				_ = p.in.Close()
+				p.end()
 			} else {
 				p.cancel(id)
 			}

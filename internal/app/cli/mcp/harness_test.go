@@ -129,8 +129,8 @@ type peer struct {
 	t         *testing.T
 	client    *leat.Client
 	in        *io.PipeWriter
-	reader    *io.PipeReader
-	out       *bufio.Reader
+	host      *host
+	lines     chan string // what the server has written; as a host does, the peer reads at any time
 	done      chan error
 	calls     int
 	notes     []message
@@ -142,15 +142,27 @@ func connect(t *testing.T, c *leat.Client) *peer {
 	t.Helper()
 	input, in := io.Pipe()
 	out, output := io.Pipe()
-	p := &peer{t: t, client: c, in: in, reader: out, out: bufio.NewReader(out), done: make(chan error, 1), responses: map[int]message{}}
+	p := &peer{t: t, client: c, in: in, lines: make(chan string, 1000), done: make(chan error, 1), responses: map[int]message{}}
 	o := Options{
 		Client: c, Version: "1", Input: input, Output: output, Explain: func(err error) error { return err },
-		Title: func(s string) string { return strings.ToUpper(s) },
+		Title: func(s string) string { return strings.ToUpper(s[:min(len(s), 20)]) },
 	}
-	go func() { p.done <- Run(context.WithoutCancel(t.Context()), o) }()
+	p.host = newHost(o)
+	go func() { p.done <- p.host.conn.Serve(context.WithoutCancel(t.Context()), input) }()
+	go func() {
+		defer close(p.lines)
+		scanner := bufio.NewScanner(out)
+		scanner.Buffer(nil, 1<<20)
+		for scanner.Scan() {
+			p.lines <- scanner.Text()
+		}
+		_ = out.CloseWithError(scanner.Err())
+	}()
 	t.Cleanup(func() {
-		_ = out.Close()
 		p.close()
+		_ = output.Close()
+		for range p.lines {
+		}
 	})
 	return p
 }
@@ -165,6 +177,14 @@ func (p *peer) close() {
 	p.done <- nil
 }
 
+// end ends the input. When it returns, the calls in progress are canceled.
+func (p *peer) end() {
+	_ = p.in.Close()
+	ctx := p.host.conn.Context()
+	<-ctx.Done()
+	_ = context.Cause(ctx) // waits until the contexts that depend on it have ended too
+}
+
 func (p *peer) write(line string) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
@@ -174,11 +194,11 @@ func (p *peer) write(line string) {
 
 func (p *peer) line() string {
 	p.t.Helper()
-	line, err := p.out.ReadString('\n')
-	if err != nil {
-		p.t.Fatal(err)
+	line, ok := <-p.lines
+	if !ok {
+		p.t.Fatal("the server has ended")
 	}
-	return strings.TrimSpace(line)
+	return line
 }
 
 // send sends a request and returns its id.

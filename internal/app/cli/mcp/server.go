@@ -39,10 +39,12 @@ type host struct {
 }
 
 // Run serves the host until the input ends. Turns that run then continue.
-func Run(ctx context.Context, o Options) error {
+func Run(ctx context.Context, o Options) error { return newHost(o).conn.Serve(ctx, o.Input) }
+
+func newHost(o Options) *host {
 	h := &host{Options: o}
 	h.conn = jsonrpc.New(jsonrpc.Options{Output: o.Output, Handle: h.handle, CancelMethod: "notifications/cancelled"})
-	return h.conn.Serve(ctx, o.Input)
+	return h
 }
 
 // handle returns the work of a method. Notifications need none: nothing depends on that of a host that is initialized.

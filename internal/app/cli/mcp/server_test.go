@@ -2,9 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
-	"io"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/leat-dev/leat/internal/service/quota"
@@ -87,26 +85,4 @@ func TestBatches(t *testing.T) {
 			t.Errorf("%s: %s", version, line)
 		}
 	}
-}
-
-// A line above the limit ends the server with an error, because what follows it can't be read. The questions of earlier lines have ended then.
-func TestTooLong(t *testing.T) {
-	p := connect(t, newGateway(t, quota.Limits{}))
-	p.start("ask", arguments{"text": "wait"})
-	var background sync.WaitGroup
-	background.Go(func() { _, _ = io.Copy(io.Discard, p.out) })
-	background.Go(func() {
-		part := []byte(strings.Repeat("x", 1<<20))
-		for {
-			if _, err := p.in.Write(part); err != nil {
-				return // closed below
-			}
-		}
-	})
-	if err := <-p.done; err == nil || !strings.Contains(err.Error(), "line too long") {
-		t.Errorf("the server ended with %v", err)
-	}
-	p.done <- nil
-	_, _ = p.in.Close(), p.reader.Close()
-	background.Wait()
 }
