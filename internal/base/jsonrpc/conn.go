@@ -10,6 +10,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,6 +42,8 @@ type Conn struct {
 	tasks sync.WaitGroup
 	ctx   context.Context // ends with the connection
 	end   context.CancelCauseFunc
+	// hasBatches is true if the peer may send batches.
+	hasBatches atomic.Bool
 
 	mu       sync.Mutex
 	calls    int64                         // number of own requests; the id of the last one
@@ -54,7 +57,7 @@ func New(o Options) *Conn {
 	return &Conn{o: o, ctx: ctx, end: end, pending: map[string]chan<- message{}, requests: map[string]context.CancelFunc{}}
 }
 
-// message is any message. Batches, which are arrays, are refused: the protocols on top have removed them. A request has a method and an id, a notification a method, and a response an id.
+// message is any message. A request has a method and an id, a notification a method, and a response an id.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -140,19 +143,35 @@ func (c *Conn) await() {
 	}
 }
 
-// receive handles one message of the peer.
+// receive handles a line of the peer. An error while the response is written isn't reported: the peer has closed its input, and closes its output
+// or exits next, which ends Serve.
 func (c *Conn) receive(line []byte) {
-	var m message
-	if err := json.Unmarshal(line, &m); err != nil {
-		c.respond(json.RawMessage("null"), nil, Errorf(parseError, "invalid message: %v", err))
+	if line[0] == '[' && c.hasBatches.Load() {
+		c.receiveBatch(line)
 		return
+	}
+	c.receiveMessage(line, func(m *message) {
+		if m != nil {
+			_ = c.send(m)
+		}
+	})
+}
+
+// receiveMessage handles one message of the peer. It returns true if the message is a request or invalid: then respond is called once, maybe later,
+// with the response or with nil if there is none.
+func (c *Conn) receiveMessage(b []byte, respond func(*message)) bool {
+	var m message
+	if err := json.Unmarshal(b, &m); err != nil {
+		respond(responseOf(nil, nil, Errorf(parseError, "invalid message: %v", err)))
+		return true
 	}
 	isRequest := len(m.ID) > 0 && string(m.ID) != "null"
 	switch {
 	case m.Method == "" && isRequest:
 		c.resolve(m)
 	case m.Method == "":
-		c.respond(json.RawMessage("null"), nil, Errorf(invalidRequest, "a message needs a method or an id"))
+		respond(responseOf(nil, nil, Errorf(invalidRequest, "a message needs a method or an id")))
+		return true
 	case m.Method == c.o.CancelMethod && !isRequest:
 		var p struct {
 			ID json.RawMessage `json:"requestId"`
@@ -161,17 +180,19 @@ func (c *Conn) receive(line []byte) {
 			c.cancel(string(p.ID))
 		}
 	default:
-		c.begin(m, isRequest)
+		c.begin(m, isRequest, respond)
+		return isRequest
 	}
+	return false
 }
 
 // begin starts the work of a request or a notification. The request is registered before its work starts, so that a notification that cancels it,
 // which may be the next line, finds it.
-func (c *Conn) begin(m message, isRequest bool) {
+func (c *Conn) begin(m message, isRequest bool, respond func(*message)) {
 	work := c.o.Handle(m.Method, m.Params)
 	if work == nil {
 		if isRequest {
-			c.respond(m.ID, nil, Errorf(methodNotFound, "unknown method %s", m.Method))
+			respond(responseOf(m.ID, nil, Errorf(methodNotFound, "unknown method %s", m.Method)))
 		}
 		return
 	}
@@ -190,7 +211,7 @@ func (c *Conn) begin(m message, isRequest bool) {
 		c.mu.Lock()
 		delete(c.requests, string(m.ID))
 		c.mu.Unlock()
-		c.respond(m.ID, result, err)
+		respond(responseOf(m.ID, result, err))
 	})
 }
 
@@ -203,26 +224,27 @@ func (c *Conn) cancel(id string) {
 	}
 }
 
-// respond answers a request. An error while it is written isn't reported: the peer has closed its input, and closes its output or exits next,
-// which ends Serve.
-func (c *Conn) respond(id json.RawMessage, result any, err error) {
-	m := message{ID: id}
+// responseOf returns the response to a request, or nil if it gets none. Without an id it is the response to an invalid message.
+func responseOf(id json.RawMessage, result any, err error) *message {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	m := &message{ID: id}
 	if err == nil {
 		m.Result, err = marshal(result)
 	}
-	var failure *Error
-	switch {
+	switch failure, isError := errors.AsType[*Error](err); {
 	case err == nil:
 	case errors.Is(err, ErrNoResponse):
-		return
-	case errors.As(err, &failure):
+		return nil
+	case isError:
 		m.Error = failure
 	case errors.Is(err, context.Canceled):
 		m.Error = Errorf(canceled, "the request was canceled")
 	default:
 		m.Error = Errorf(InternalError, "%v", err)
 	}
-	_ = c.send(m)
+	return m
 }
 
 // marshal returns a value as JSON, and an empty object for nil: peers expect a result.
@@ -249,9 +271,14 @@ func (c *Conn) resolve(m message) {
 
 // send writes a message. A peer that doesn't read blocks it, and with it everything that is written after it. This is meant: a gateway merges what
 // a slow reader hasn't read, so nothing is buffered here.
-func (c *Conn) send(m message) error {
+func (c *Conn) send(m *message) error {
 	m.Version = "2.0"
-	b, err := json.Marshal(m)
+	return c.writeLine(m)
+}
+
+// writeLine writes a message or a batch.
+func (c *Conn) writeLine(v any) error {
+	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("jsonrpc: encode: %w", err)
 	}
@@ -269,7 +296,7 @@ func (c *Conn) Notify(method string, params any) error {
 	if err != nil {
 		return err
 	}
-	return c.send(message{Method: method, Params: b})
+	return c.send(&message{Method: method, Params: b})
 }
 
 // Call sends a request, waits for its response and decodes its result into result, unless that is nil. An error response is returned as an
@@ -290,7 +317,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 		delete(c.pending, id)
 		c.mu.Unlock()
 	}()
-	if err := c.send(message{ID: json.RawMessage(id), Method: method, Params: b}); err != nil {
+	if err := c.send(&message{ID: json.RawMessage(id), Method: method, Params: b}); err != nil {
 		return err
 	}
 	select {

@@ -6,6 +6,7 @@
 //   - Requests and notifications of the peer are handled in their order. Work that takes time runs in separate goroutines, so that a
 //     later message, such as one that cancels the work, isn't blocked.
 //   - Each request gets exactly one response, unless the connection has ended or its work returned ErrNoResponse.
+//   - The responses to a batch are sent as one batch. Batches are refused until AcceptBatches.
 //   - A message is written whole, and messages of one goroutine are written in its order.
 //   - Serve returns after the goroutines of all requests have ended, or after a limit if the peer doesn't read.
 package jsonrpc

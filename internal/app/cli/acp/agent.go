@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 // handle returns the work of a method. What must have happened before the next message is handled, happens here: a cancel that follows a
 // prompt must find it.
 //
-// Methods that aren't here, such as session/close and logout, are answered as unknown. They aren't in the capabilities either.
+// Methods that aren't here, such as logout, are answered as unknown. They aren't in the capabilities either.
 func (a *host) handle(method string, params json.RawMessage) jsonrpc.Work {
 	var p sessionParams
 	if method == "initialize" || method == "authenticate" {
@@ -74,6 +74,8 @@ func (a *host) handle(method string, params json.RawMessage) jsonrpc.Work {
 		return func(ctx context.Context) (any, error) { return a.list(ctx, &p) }
 	case "session/delete":
 		return func(ctx context.Context) (any, error) { return a.delete(ctx, &p) }
+	case "session/close":
+		return a.closeSession(p.ID)
 	case "session/set_mode":
 		return func(context.Context) (any, error) { return a.choose(&p, p.Mode, true) }
 	case "session/set_config_option":
@@ -138,8 +140,7 @@ func (a *host) greeting(method string, params json.RawMessage) jsonrpc.Work {
 				"loadSession":        true,
 				"promptCapabilities": map[string]bool{"image": true, "audio": true, "embeddedContext": true},
 				"mcpCapabilities":    map[string]bool{"http": false, "sse": false},
-				// Not close: an editor closes a session together with its window, and the protocol would have that stop the turn.
-				"sessionCapabilities": map[string]empty{"list": {}, "resume": {}, "delete": {}},
+				"sessionCapabilities": map[string]empty{"list": {}, "resume": {}, "close": {}, "delete": {}},
 			},
 		}, nil
 	}
@@ -261,11 +262,7 @@ func (a *host) delete(ctx context.Context, p *sessionParams) (any, error) {
 	if err := a.Client.Delete(ctx, p.ID); err != nil {
 		return nil, a.fail(err)
 	}
-	a.mu.Lock()
-	s := a.sessions[p.ID]
-	delete(a.sessions, p.ID)
-	a.mu.Unlock()
-	if s != nil {
+	if s := a.take(p.ID); s != nil {
 		s.close()
 	}
 	return nil, nil

@@ -112,6 +112,8 @@ type editor struct {
 	in    *io.PipeWriter
 	out   *bufio.Reader
 	calls int
+	// early are responses that arrived while another one was awaited.
+	early map[int][]byte
 	// updates are the session/update notifications so far, and answer responds to requests of the agent.
 	updates []map[string]any
 	answer  func(method string, params map[string]any) any
@@ -122,7 +124,7 @@ func edit(t *testing.T, c *leat.Client) *editor {
 	t.Helper()
 	input, in := io.Pipe()
 	out, output := io.Pipe()
-	e := &editor{t: t, in: in, out: bufio.NewReader(out), done: make(chan error, 1)}
+	e := &editor{t: t, in: in, out: bufio.NewReader(out), done: make(chan error, 1), early: map[int][]byte{}}
 	o := Options{
 		Client: c, Version: "1", Input: input, Output: output, Log: slog.New(slog.DiscardHandler), Explain: func(err error) error { return err },
 		Title: func(s string) string { return s }, Question: func(r *event.Request) string { return r.Prompt },
@@ -162,10 +164,14 @@ func (e *editor) call(method string, params, result any) string {
 func (e *editor) await(id int, result any) string {
 	e.t.Helper()
 	for {
-		line, err := e.out.ReadBytes('\n')
-		if err != nil {
-			e.t.Fatal(err)
+		line, isEarly := e.early[id]
+		if !isEarly {
+			var err error
+			if line, err = e.out.ReadBytes('\n'); err != nil {
+				e.t.Fatal(err)
+			}
 		}
+		delete(e.early, id)
 		var m struct {
 			ID     int
 			Method string
@@ -182,7 +188,7 @@ func (e *editor) await(id int, result any) string {
 		case m.Method != "":
 			e.write(map[string]any{"id": m.ID, "result": e.answer(m.Method, m.Params)})
 		case m.ID != id:
-			e.t.Fatalf("unexpected response %s", line)
+			e.early[m.ID] = line
 		case m.Error != nil:
 			return m.Error.Message
 		default:

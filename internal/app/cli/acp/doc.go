@@ -10,7 +10,7 @@
 //     agent takes back text nevertheless, the whole text is sent again when it is final.
 //   - What arrives before the response to session/load is the history, including the part of an answer that exists already. A prompt is
 //     answered after all updates of its turn.
-//   - The end of the input ends the host, and never a turn. Only session/cancel and the cancellation of a prompt stop turns.
+//   - The end of the input ends the host, and never a turn. Only session/cancel, session/close and the cancellation of a prompt stop turns.
 //   - The first answer to a question counts. If another client has answered, the editor's question is withdrawn.
 //   - Nothing but messages of the protocol is written to the output.
 package acp

@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// session is an open session, from session/new, load or resume to the end of the connection, a delete, or another load of the same session.
+// session is an open session, from session/new, load or resume to the end of the connection, a close, a delete, or another load of the same session.
 //
 // It doesn't end with a prompt: what other clients do in the conversation appears in the editor too. One goroutine, that of follow, uses the writer.
 type session struct {

@@ -25,16 +25,11 @@ func (s *session) turnOf(p *prompt) string {
 // cancel cancels the prompts that are in progress. Without one, the turns that run belong to other clients or to an earlier session of the
 // editor, and the work stops them: its user sees one and wants it to end.
 func (s *session) cancel() jsonrpc.Work {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for p := range s.prompts {
-		if !p.isCanceled() {
-			close(p.canceled)
-		}
-	}
-	if len(s.prompts) > 0 {
+	if len(s.cancelPrompts()) > 0 {
 		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	turns := slices.Clone(s.unfinished)
 	return func(ctx context.Context) (any, error) {
 		// The newest first, so that stopping one doesn't start another.

@@ -6,11 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
@@ -20,16 +17,16 @@ import (
 
 // answerOutput is the output of ask and answer.
 type answerOutput struct {
-	Conversation string    `json:"conversation"`
-	Turn         string    `json:"turn"`
-	State        string    `json:"state"`
-	Text         string    `json:"text"`
-	Error        string    `json:"error,omitempty"`
-	Question     *question `json:"question,omitempty"`
+	Conversation string   `json:"conversation"`
+	Turn         string   `json:"turn"`
+	State        string   `json:"state"`
+	Text         string   `json:"text"`
+	Error        string   `json:"error,omitempty"`
+	Question     *request `json:"question,omitempty"`
 }
 
-// question is what an agent waits for.
-type question struct {
+// request is what an agent waits for.
+type request struct {
 	Request string   `json:"request"`
 	Prompt  string   `json:"prompt"`
 	Options []string `json:"options"`
@@ -62,33 +59,17 @@ func (h *host) ask(ctx context.Context, p *callParams) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return result{}, fmt.Errorf("id of the message: %w", err)
-	}
-	if in.Conversation == "" {
-		name := in.Agent
-		if name == "" {
-			name = h.AgentName
-		}
-		c, err := h.Client.Create(ctx, leat.CreateOptions{Agent: name, Title: h.Title(in.Text)})
-		if err != nil {
-			return result{}, err
-		}
-		in.Conversation = c.ID
-	}
-	// Each question gets a separate turn, because a call has one answer.
-	message := leat.Message{ID: id.String(), Text: in.Text, Source: "mcp"}
-	ack, err := h.Client.Do(ctx, in.Conversation, leat.Command{Type: "send", Key: message.ID, Message: &message, Agent: in.Agent, Queue: true})
+	q := question{text: in.Text, agent: in.Agent, conversation: in.Conversation}
+	ack, err := h.send(ctx, &q)
 	if err != nil {
 		return result{}, err
 	}
-	r, err := h.await(ctx, p, in.Conversation, ack.Turn, "", wait)
+	r, err := h.await(ctx, p, q.conversation, ack.Turn, "", wait)
 	// The end of the host cancels its calls too, and must not stop the turn.
 	if ctx.Err() != nil && in.Stops && h.conn.Context().Err() == nil {
-		stopping, cancel := context.WithTimeout(h.conn.Context(), stopLimit)
-		defer cancel()
-		_, stopErr := h.Client.Stop(stopping, in.Conversation, ack.Turn)
+		stopping, endStop := context.WithTimeout(h.conn.Context(), stopLimit)
+		defer endStop()
+		_, stopErr := h.Client.Stop(stopping, q.conversation, ack.Turn)
 		return r, errors.Join(err, stopErr)
 	}
 	return r, err
@@ -189,7 +170,7 @@ func (a *answerOutput) update(turn *transcript.Turn, answeredRequest string) boo
 		if r.Kind == event.RequestApproval && len(options) == 0 {
 			options = []string{string(event.Approve), string(event.Deny)}
 		}
-		a.State, a.Question = stateWaiting, &question{r.ID, r.Prompt, append([]string{}, options...)}
+		a.State, a.Question = stateWaiting, &request{r.ID, r.Prompt, append([]string{}, options...)}
 		return true
 	}
 	return false
@@ -227,7 +208,7 @@ type progress struct {
 
 // send reports the last line of a text, unless another report was sent a moment ago. The protocol demands that the progress increases.
 func (p *progress) send(text string) error {
-	if len(p.token) == 0 || text == "" || time.Since(p.last) < progressPause {
+	if len(p.token) == 0 || string(p.token) == "null" || text == "" || time.Since(p.last) < progressPause {
 		return nil
 	}
 	p.last = time.Now()

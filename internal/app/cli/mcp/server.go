@@ -15,6 +15,9 @@ import (
 // structured content and output schemas.
 var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
+// lastWithBatches is the newest revision with batches of messages, which servers must accept.
+const lastWithBatches = "2025-03-26"
+
 // Options describe a server. All fields but AgentName are required.
 type Options struct {
 	Client *leat.Client
@@ -36,10 +39,12 @@ type host struct {
 }
 
 // Run serves the host until the input ends. Turns that run then continue.
-func Run(ctx context.Context, o Options) error {
+func Run(ctx context.Context, o Options) error { return newHost(o).conn.Serve(ctx, o.Input) }
+
+func newHost(o Options) *host {
 	h := &host{Options: o}
 	h.conn = jsonrpc.New(jsonrpc.Options{Output: o.Output, Handle: h.handle, CancelMethod: "notifications/cancelled"})
-	return h.conn.Serve(ctx, o.Input)
+	return h
 }
 
 // handle returns the work of a method. Notifications need none: nothing depends on that of a host that is initialized.
@@ -72,6 +77,8 @@ func (h *host) greet(params json.RawMessage) (any, error) {
 	if !slices.Contains(versions, p.Version) {
 		p.Version = versions[0]
 	}
+	// Later revisions have removed batches. A host sends none before it has this response.
+	h.conn.AcceptBatches(p.Version <= lastWithBatches)
 	return map[string]any{
 		"protocolVersion": p.Version, "instructions": instructions,
 		"capabilities": map[string]any{"tools": map[string]any{}},
