@@ -537,6 +537,26 @@ func TestClientToolsAfterARestart(t *testing.T) {
 	}
 }
 
+// If the gateway has lost the tools of a turn, a resumed turn answers the calls with errors and continues.
+func TestRestartWithoutTools(t *testing.T) {
+	t.Setenv(keyEnv, llmtest.Key)
+	s := llmtest.New(t, "responses")
+	s.Reply(paints)
+	a := background(t, s)
+	stopped := &log{} // requests fail
+	if err := a.Run(t.Context(), withTools("go"), agent.NewEmitter(t.Context(), stopped)); err == nil {
+		t.Fatal("the turn did not wait for its client")
+	}
+	rest := &log{}
+	if err := a.Resume(t.Context(), question("go"), stopped.last[len(stopped.last)-1], agent.NewEmitter(t.Context(), rest)); err != nil {
+		t.Fatal(err)
+	}
+	end := rest.all()[len(rest.all())-1]
+	if calls := s.Calls(); end.Get().Outcome != event.Completed || len(calls) != 2 || len(calls[1].Body["input"].(list)) != 2 {
+		t.Errorf("%+v, %d requests", end.Body, len(calls))
+	}
+}
+
 // A response may ask for an approval and call a tool of the client. One request has both answers, in the same turn.
 func TestApprovalAndCall(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
