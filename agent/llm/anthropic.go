@@ -295,15 +295,15 @@ func (b *anthropicPart) block() any {
 // next implements [reply].
 func (r *anthropicReply) next(request any, results []callResult) any {
 	q := request.(anthropicRequest)
-	said, answer := anthropicMessage{Role: event.Assistant}, anthropicMessage{Role: event.User}
+	response, answer := anthropicMessage{Role: event.Assistant}, anthropicMessage{Role: event.User}
 	for _, b := range r.blocks {
 		if block := b.block(); block != nil {
-			said.Content = append(said.Content, block)
+			response.Content = append(response.Content, block)
 		}
 	}
 	for _, result := range results {
 		answer.Content = append(answer.Content, anthropicResult{"tool_result", result.ID, result.text, result.hasError})
 	}
-	q.Messages = slices.Concat(q.Messages, []anthropicMessage{said, answer})
+	q.Messages = slices.Concat(q.Messages, []anthropicMessage{response, answer})
 	return q
 }

@@ -55,8 +55,11 @@ type attempt struct {
 // if the provider had returned it as a status.
 func (t *attempt) call(ctx context.Context) error {
 	t.pending, t.failed, t.tail, t.approvals, t.results = nil, nil, nil, nil, nil
-	if len(t.in.Tools) > 0 && (t.from == nil || t.from.ID == "") {
-		t.reply = t.a.api.reply()
+	if t.from == nil || t.from.ID == "" { // else the response is followed
+		t.reply = nil
+		if len(t.in.Tools) > 0 {
+			t.reply = t.a.api.reply()
+		}
 	}
 	stream, d, err := t.stream()
 	if err != nil {

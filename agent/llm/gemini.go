@@ -265,7 +265,7 @@ func (r *geminiReply) part(raw json.RawMessage) error {
 // next implements [reply].
 func (r *geminiReply) next(request any, results []callResult) any {
 	q := request.(geminiRequest)
-	said, answer := geminiContent{Role: "model"}, geminiContent{Role: "user"}
+	response, answer := geminiContent{Role: "model"}, geminiContent{Role: "user"}
 	for _, part := range r.parts {
 		if text, ok := part.(*growingText); ok {
 			if len(text.text) == 0 {
@@ -273,7 +273,7 @@ func (r *geminiReply) next(request any, results []callResult) any {
 			}
 			part = geminiPart{Text: text.String()}
 		}
-		said.Parts = append(said.Parts, part)
+		response.Parts = append(response.Parts, part)
 	}
 	for i := range results {
 		result := &results[i]
@@ -283,6 +283,6 @@ func (r *geminiReply) next(request any, results []callResult) any {
 		}
 		answer.Parts = append(answer.Parts, geminiResult{geminiResponse{result.ID, result.Name, map[string]json.RawMessage{key: value}}})
 	}
-	q.Contents = slices.Concat(q.Contents, []geminiContent{said, answer})
+	q.Contents = slices.Concat(q.Contents, []geminiContent{response, answer})
 	return q
 }

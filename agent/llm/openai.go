@@ -271,10 +271,10 @@ func (r *chatReply) text(content json.RawMessage) error {
 // without either continues the last call. A new id with a name begins a new call even at a used index.
 func (r *chatReply) call(p *chatPiece) error {
 	var c *chatReplyCall
-	for _, known := range slices.Backward(r.list) {
-		sameIndex := p.Index != nil && known.index != nil && *p.Index == *known.index
-		if sameIndex || p.Index == nil && (p.ID == "" && p.Function.Name == "" || p.ID != "" && p.ID == known.id) {
-			c = known
+	for _, candidate := range slices.Backward(r.list) {
+		sameIndex := p.Index != nil && candidate.index != nil && *p.Index == *candidate.index
+		if sameIndex || p.Index == nil && (p.ID == "" && p.Function.Name == "" || p.ID != "" && p.ID == candidate.id) {
+			c = candidate
 			break
 		}
 	}

@@ -215,7 +215,7 @@ func (r *responsesReply) item(in *responsesItem) {
 			c.Arguments = string(in.Arguments) // some servers send the object itself
 		}
 		c.Arguments = cmp.Or(c.Arguments, "{}")
-		if slices.ContainsFunc(r.list, func(known functionCall) bool { return known.ID == c.ID && c.ID != "" }) {
+		if slices.ContainsFunc(r.list, func(call functionCall) bool { return call.ID == c.ID && c.ID != "" }) {
 			return // of a stream that was resumed
 		}
 		r.list = append(r.list, c)

@@ -220,7 +220,7 @@ func (t *attempt) expect() bool {
 		r := callResult{functionCall: c}
 		switch {
 		case !t.isOffered(c.Name):
-			r.text = fmt.Sprintf("Error: there is no tool %q", c.Name)
+			r.text = fmt.Sprintf("Error: the tool %q does not exist", c.Name)
 		case len(c.Arguments) > maxArguments:
 			r.text = fmt.Sprintf("Error: the arguments have %d bytes; at most %d are possible", len(c.Arguments), maxArguments)
 		case !isObject(c.Arguments):

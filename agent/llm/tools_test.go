@@ -113,7 +113,7 @@ func TestClientTools(t *testing.T) {
 		keys := map[string]bool{}
 		for i, c := range calls {
 			keys[c.Header.Get("Idempotency-Key")] = true
-			if diff := cmp.Diff(toolBodies[kind][i], compared(kind, i, c.Body)); diff != "" {
+			if diff := cmp.Diff(toolBodies[kind][i], newMessages(kind, i, c.Body)); diff != "" {
 				t.Errorf("request %d (-want +got):\n%s", i+1, diff)
 			}
 		}
@@ -123,8 +123,8 @@ func TestClientTools(t *testing.T) {
 	})
 }
 
-// compared returns what is compared of a request: the tools of the first one, and the new messages of the others.
-func compared(kind string, i int, body object) any {
+// newMessages returns what is compared of a request: the tools of the first one, and the new messages of the others.
+func newMessages(kind string, i int, body object) any {
 	if i == 0 {
 		return body["tools"]
 	}
@@ -153,8 +153,8 @@ var functions = list{
 	object{"type": "function", "function": object{"name": "title", "parameters": titleSchema}},
 }
 
-// refused is the result of the call that the client refuses.
-const refused = "Error: the client refused the call: not now"
+// refusal is the result of the call that the client refuses.
+const refusal = "Error: the client refused the call: not now"
 
 // toolBodies are the compared parts of the requests of TestClientTools.
 var toolBodies = map[string][3]list{
@@ -178,7 +178,7 @@ var toolBodies = map[string][3]list{
 		},
 		{
 			object{"role": "assistant", "content": list{object{"type": "tool_use", "id": "call_c", "name": "clear", "input": object{}}}},
-			object{"role": "user", "content": list{object{"type": "tool_result", "tool_use_id": "call_c", "content": refused, "is_error": true}}},
+			object{"role": "user", "content": list{object{"type": "tool_result", "tool_use_id": "call_c", "content": refusal, "is_error": true}}},
 		},
 	},
 	"openai": {
@@ -195,7 +195,7 @@ var toolBodies = map[string][3]list{
 			object{"role": "assistant", "content": nil, "tool_calls": list{
 				object{"id": "call_c", "type": "function", "function": object{"name": "clear", "arguments": "{}"}},
 			}},
-			object{"role": "tool", "tool_call_id": "call_c", "content": refused},
+			object{"role": "tool", "tool_call_id": "call_c", "content": refusal},
 		},
 	},
 	"responses": {
@@ -214,7 +214,7 @@ var toolBodies = map[string][3]list{
 		},
 		{
 			object{"type": "function_call", "call_id": "call_c", "name": "clear", "arguments": "{}"},
-			object{"type": "function_call_output", "call_id": "call_c", "output": refused},
+			object{"type": "function_call_output", "call_id": "call_c", "output": refusal},
 		},
 	},
 	"gemini": {
@@ -236,7 +236,7 @@ var toolBodies = map[string][3]list{
 		},
 		{
 			object{"role": "model", "parts": list{object{"functionCall": object{"name": "clear", "args": object{}}, "thoughtSignature": "sig"}}},
-			object{"role": "user", "parts": list{object{"functionResponse": object{"name": "clear", "response": object{"error": refused}}}}},
+			object{"role": "user", "parts": list{object{"functionResponse": object{"name": "clear", "response": object{"error": refusal}}}}},
 		},
 	},
 	"ollama": {
@@ -251,7 +251,7 @@ var toolBodies = map[string][3]list{
 		},
 		{
 			object{"role": "assistant", "content": "", "tool_calls": list{object{"function": object{"name": "clear", "arguments": object{}}}}},
-			object{"role": "tool", "tool_name": "clear", "content": refused},
+			object{"role": "tool", "tool_name": "clear", "content": refusal},
 		},
 	},
 }
@@ -275,11 +275,11 @@ func TestEncryptedReasoning(t *testing.T) {
 	}
 }
 
-// A call of an unknown function, or with arguments that aren't an object, gets an error as its result. Nobody is asked for it.
+// A call of an unknown function, or with arguments that aren't an object, gets an error as its result. The client does not get the call.
 func TestInvalidCalls(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		calls := []llmtest.Call{{ID: "call_a", Name: "erase", Arguments: `{"all":true}`}, {ID: "call_b", Name: "clear", Arguments: `{}`}}
-		want := []string{`there is no tool \"erase\"`}
+		want := []string{`the tool \"erase\" does not exist`}
 		if kind != "gemini" && kind != "ollama" { // their arguments are JSON, not a text with JSON
 			calls = append(calls, llmtest.Call{ID: "call_c", Name: "paint", Arguments: `{"color":"re`})
 			want = append(want, "not a complete JSON object")
@@ -331,13 +331,13 @@ func TestTooManyRounds(t *testing.T) {
 	})
 }
 
-// waiting is a log whose requests stay unanswered until their context ends.
-type waiting struct {
+// blockedLog is a log whose requests stay unanswered until their context ends.
+type blockedLog struct {
 	log
 	asked chan event.Request
 }
 
-func (w *waiting) Wait(ctx context.Context, r event.Request) (event.Answer, error) {
+func (w *blockedLog) Wait(ctx context.Context, r event.Request) (event.Answer, error) {
 	w.asked <- r
 	<-ctx.Done()
 	return event.Answer{}, context.Cause(ctx)
@@ -350,7 +350,7 @@ func TestStopWhileClientRunsTool(t *testing.T) {
 		s.Reply(paints)
 		a := made(t, kind, s.URL, options)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		w := &waiting{asked: make(chan event.Request, 1)}
+		w := &blockedLog{asked: make(chan event.Request, 1)}
 		done := make(chan error, 1)
 		go func() { done <- a.Run(ctx, withTools("go"), agent.NewEmitter(ctx, w)) }()
 		<-w.asked
@@ -483,7 +483,7 @@ func TestClientToolsAfterARestart(t *testing.T) {
 	}
 	first := s.Calls()
 	dump := func(ops []event.Event) string {
-		return regexp.MustCompile(`resp_\d+`).ReplaceAllString(dialecttest.Dump(dialecttest.Fold(t, ops)), "resp") // each has an id of its own
+		return regexp.MustCompile(`resp_\d+`).ReplaceAllString(dialecttest.Dump(dialecttest.Fold(t, ops)), "resp") // every response has another id
 	}
 	want := dump(whole.all())
 	if !strings.Contains(want, "wörld") || !strings.Contains(want, `"completed"`) || len(first) != 3 {
@@ -534,6 +534,26 @@ func TestClientToolsAfterARestart(t *testing.T) {
 	}
 	if waits < 2 {
 		t.Errorf("%d commits with calls that wait", waits)
+	}
+}
+
+// If the gateway has lost the tools of a turn, a resumed turn answers the calls with errors and continues.
+func TestRestartWithoutTools(t *testing.T) {
+	t.Setenv(keyEnv, llmtest.Key)
+	s := llmtest.New(t, "responses")
+	s.Reply(paints)
+	a := background(t, s)
+	stopped := &log{} // requests fail
+	if err := a.Run(t.Context(), withTools("go"), agent.NewEmitter(t.Context(), stopped)); err == nil {
+		t.Fatal("the turn did not wait for its client")
+	}
+	rest := &log{}
+	if err := a.Resume(t.Context(), question("go"), stopped.last[len(stopped.last)-1], agent.NewEmitter(t.Context(), rest)); err != nil {
+		t.Fatal(err)
+	}
+	end := rest.all()[len(rest.all())-1]
+	if calls := s.Calls(); end.Get().Outcome != event.Completed || len(calls) != 2 || len(calls[1].Body["input"].(list)) != 2 {
+		t.Errorf("%+v, %d requests", end.Body, len(calls))
 	}
 }
 
