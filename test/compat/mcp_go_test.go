@@ -305,8 +305,10 @@ func TestMCPGo(t *testing.T) {
 			arguments map[string]any
 			want      string
 		}{
-			{"ask", map[string]any{"text": " "}, "text is empty"}, {"ask", map[string]any{"text": 7}, "invalid params"},
-			{"ask", map[string]any{"text": "x", "agent": "nobody"}, "nobody"}, {"read", map[string]any{"conversation": "nowhere"}, "not found"},
+			{"ask", map[string]any{"text": " "}, "text is empty"},
+			{"ask", map[string]any{"text": 7}, "invalid params"},
+			{"ask", map[string]any{"text": "x", "agent": "nobody"}, "nobody"},
+			{"read", map[string]any{"conversation": "nowhere"}, "not found"},
 			{"conversations", map[string]any{"limit": 1000}, "limit must be 1 to 200"},
 		} {
 			result, err := h.call(t.Context(), tt.tool, tt.arguments, nil)

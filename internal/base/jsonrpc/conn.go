@@ -158,7 +158,7 @@ func (c *Conn) receive(line []byte) {
 }
 
 // receiveMessage handles one message of the peer. It returns true if the message is a request or invalid: then respond is called once, maybe later,
-// with the response or with nil if there is none.
+// with the response, or with nil if the request must not be answered.
 func (c *Conn) receiveMessage(b []byte, respond func(*message)) bool {
 	var m message
 	if err := json.Unmarshal(b, &m); err != nil {

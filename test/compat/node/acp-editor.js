@@ -30,7 +30,7 @@ const sdks = {
     const request = (method) => (p, options) => c.request(method, p, options);
     return {
       initialize: request(agent.initialize), newSession: request(agent.session.new), loadSession: request(agent.session.load),
-      resumeSession: request(agent.session.resume), listSessions: request(agent.session.list), deleteSession: request(agent.session.delete),
+      resumeSession: request(agent.session.resume), listSessions: request(agent.session.list), deleteSession: request(agent.session.delete), closeSession: request(agent.session.close),
       prompt: request(agent.session.prompt), cancel: (p) => c.notify(agent.session.cancel, p),
       setMode: request(agent.session.setMode), setOption: request(agent.session.setConfigOption),
     };

@@ -280,6 +280,21 @@ test('files, links and embedded files', () => editing(version, {}, async (editor
   await shows(editor, other.session, 're: compare [@a.go](file:///home/ann/a.go) with [@b.go](file:///home/ann/b.go)\n\n/home/ann/b.go:\n```\npackage b\n```');
 }));
 
+test('closing a session stops its prompt, and it can be loaded again', () => editing(version, {}, async (editor) => {
+  assert.deepEqual(editor.hello.agentCapabilities.sessionCapabilities.close, {});
+  const session = await editor.open();
+  await editor.connection.setMode({ sessionId: session.id, modeId: 'long' });
+  const prompted = editor.prompt(session, crypto.randomUUID());
+  await editor.until(() => textOf(session) === longBefore);
+  await editor.connection.closeSession({ sessionId: session.id });
+  assert.deepEqual(await prompted, { stopReason: 'cancelled' });
+  const { transcript } = await api(`/api/conversations/${session.id}/transcript`);
+  assert.equal(transcript.turns.at(-1).outcome, 'cancelled');
+  await assert.rejects(editor.prompt(session, 'hello'), (e) => e.code === -32002);
+  const loaded = await editor.load(session.id);
+  await shows(editor, loaded, longBefore);
+}));
+
 test('the list of sessions, and sessions without their history', () => editing(version, { args: ['--agent', 'thinker'] }, async (editor) => {
   const session = await editor.open();
   assert.equal(session.opened.configOptions[0].currentValue, 'thinker');

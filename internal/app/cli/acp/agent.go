@@ -137,9 +137,9 @@ func (a *host) greeting(method string, params json.RawMessage) jsonrpc.Work {
 			"agentInfo":       map[string]string{"name": "leat", "title": "Leat", "version": a.Version},
 			"authMethods":     []empty{},
 			"agentCapabilities": map[string]any{
-				"loadSession":        true,
-				"promptCapabilities": map[string]bool{"image": true, "audio": true, "embeddedContext": true},
-				"mcpCapabilities":    map[string]bool{"http": false, "sse": false},
+				"loadSession":         true,
+				"promptCapabilities":  map[string]bool{"image": true, "audio": true, "embeddedContext": true},
+				"mcpCapabilities":     map[string]bool{"http": false, "sse": false},
 				"sessionCapabilities": map[string]empty{"list": {}, "resume": {}, "close": {}, "delete": {}},
 			},
 		}, nil

@@ -29,7 +29,7 @@ type question struct {
 
 // send sends a question, in a new conversation if it has none.
 //
-// A request in progress isn't given up with the call, because nobody would know whether it took effect. So a question whose call is canceled has
+// A request in progress isn't given up with the call, because it would be unknown whether it took effect. So a question whose call is canceled has
 // either been sent, and its turn is known, or it leaves nothing: a conversation that was created for a question that isn't sent, or that the
 // gateway refuses, is deleted. Only a gateway that doesn't respond within sendGrace leaves the outcome open.
 func (h *host) send(ctx context.Context, q *question) (leat.Ack, error) {
