@@ -62,11 +62,12 @@ func (r *reading) status(a *answer.Answer) (status, error) {
 	if s.State != stateInput {
 		return s, nil
 	}
-	waits, err := r.isOpen(turn.Requests[0].ID)
-	if err == nil && !waits {
-		s = status{State: stateWorking, Time: s.Time}
+	if waits, err := r.isOpen(turn.Requests[0].ID); waits || err != nil {
+		return s, err
 	}
-	return s, err
+	answered := *turn
+	answered.Requests = nil
+	return statusOf(&answered, r.to.context), nil
 }
 
 // task returns the task with everything so far.
