@@ -35,7 +35,7 @@ type a2aArtifact struct {
 	isAppend, isLast bool
 }
 
-// a2aClient is an official client for Go. The errors of both are those of its own package, which errors returns.
+// a2aClient is an official client for Go, for one version of the protocol.
 type a2aClient interface {
 	card() string
 	send(ctx context.Context, m a2aMessage) (*a2aTask, error)

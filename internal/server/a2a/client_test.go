@@ -24,7 +24,7 @@ type client struct {
 // made is an artifact that a client has.
 type made struct {
 	text   string
-	other  string // JSON of parts that are no text
+	other  string // JSON of files and data
 	name   string
 	isLast bool
 }

@@ -234,9 +234,10 @@ func testWriter(t *testing.T, isOld bool) {
 			replaced++
 		}
 		artifacts += len(live.artifacts)
+		// Two cuts are the same if the log has the same head: what a client had before doesn't count.
+		cuts += len(heads)
 		w.step = 80 // so that the many streams stay short
-		for _, head := range heads {
-			cuts++
+		for _, head := range slices.Compact(heads) {
 			w.head = head
 			if resumed, _ := w.streams(nil); resumed.String() != live.String() {
 				t.Fatalf("resumed after %d of %d events of the log:\n%s\nwant\n%s", head, len(w.events), resumed, live)
