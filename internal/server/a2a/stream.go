@@ -40,44 +40,44 @@ func (c *call) follow(to target, handle func(*answer.Answer) error, tick func() 
 	return err
 }
 
-// reading is a turn that is read as a task.
-type reading struct {
+// view shows a turn as a task.
+type view struct {
 	to   target
 	base string // origin of the gateway, for the addresses of files
 	// isOpen reports whether a request of the turn waits for an answer.
 	isOpen func(request string) (bool, error)
 }
 
-// read returns the reading of a task.
-func (c *call) read(to target) reading {
-	return reading{to: to, base: c.base, isOpen: func(request string) (bool, error) {
+// view returns the view of a task.
+func (c *call) view(to target) view {
+	return view{to: to, base: c.base, isOpen: func(request string) (bool, error) {
 		return c.surface.chats.IsOpen(c.ctx(), c.principal, to.turn, request)
 	}}
 }
 
 // status returns the state of the task. What was read may be behind an answer of another client, and then the task works.
-func (r *reading) status(a *answer.Answer) (status, error) {
+func (v *view) status(a *answer.Answer) (status, error) {
 	turn := a.Turn()
-	s := statusOf(turn, r.to.context)
+	s := statusOf(turn, v.to.context)
 	if s.State != stateInput {
 		return s, nil
 	}
-	if waits, err := r.isOpen(turn.Requests[0].ID); waits || err != nil {
+	if waits, err := v.isOpen(turn.Requests[0].ID); waits || err != nil {
 		return s, err
 	}
-	answered := *turn
-	answered.Requests = nil
-	return statusOf(&answered, r.to.context), nil
+	busy := *turn
+	busy.Requests = nil
+	return statusOf(&busy, v.to.context), nil
 }
 
 // task returns the task with everything so far.
-func (r *reading) task(a *answer.Answer, s status) task {
-	return task{ID: r.to.turn, Context: r.to.context, Status: s, Artifacts: artifactsOf(a, r.base)}
+func (v *view) task(a *answer.Answer, s status) task {
+	return task{ID: v.to.turn, Context: v.to.context, Status: s, Artifacts: artifactsOf(a, v.base)}
 }
 
 // writer writes the events of one stream. It sends the task with everything so far, and then what is added.
 type writer struct {
-	reading
+	view
 	id      json.RawMessage // of the request
 	isOld   bool            // 0.3
 	write   func([]byte) error
@@ -196,7 +196,7 @@ func (c *call) stream(to target) error {
 		}
 		return writeErr
 	}
-	w := &writer{reading: c.read(to), id: c.request.ID, isOld: c.isOld, write: write}
+	w := &writer{view: c.view(to), id: c.request.ID, isOld: c.isOld, write: write}
 	err := c.follow(to, w.sync, func() error { return write([]byte(keepAlive)) }, ticker.C)
 	// A client that has disconnected reads nothing more, and its task continues.
 	cause := context.Cause(c.ctx())

@@ -22,13 +22,13 @@ type taskParams struct {
 
 // snapshot returns a task as it is, or as it is when it has ended or waits for an answer.
 func (c *call) snapshot(to target, isBlocking bool) (t task, err error) {
-	r := c.read(to)
+	v := c.view(to)
 	err = c.follow(to, func(a *answer.Answer) error {
-		current, err := r.status(a)
+		current, err := v.status(a)
 		if err != nil {
 			return err
 		}
-		t = r.task(a, current)
+		t = v.task(a, current)
 		if !isBlocking || isOver(current.State) {
 			return errEnough
 		}

@@ -48,9 +48,9 @@ func (w *world) fold() (fold transcript.Transcript) {
 // origin is the address of the gateway.
 const origin = "http://gateway"
 
-// reading returns the reading of the task.
-func (w *world) reading() reading {
-	return reading{to: target{"c", answertest.Turn, "context"}, base: origin, isOpen: func(request string) (bool, error) {
+// view returns the view of the task.
+func (w *world) view() view {
+	return view{to: target{"c", answertest.Turn, "context"}, base: origin, isOpen: func(request string) (bool, error) {
 		fold := w.fold()
 		turn := fold.Turn(answertest.Turn)
 		return turn != nil && slices.ContainsFunc(turn.Requests, func(r *transcript.Request) bool { return r.ID == request }), nil
@@ -60,13 +60,13 @@ func (w *world) reading() reading {
 // get returns what a client has that gets the task.
 func (w *world) get(a *answer.Answer) *client {
 	w.t.Helper()
-	r := w.reading()
-	current, err := r.status(a)
+	v := w.view()
+	current, err := v.status(a)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	c := &client{isOld: w.isOld}
-	w.take(c, json.RawMessage("7"), r.task(a, current).forVersion(w.isOld))
+	w.take(c, json.RawMessage("7"), v.task(a, current).forVersion(w.isOld))
 	return c
 }
 
@@ -87,7 +87,7 @@ func (w *world) take(c *client, id json.RawMessage, result any) {
 func (w *world) stream(on func()) *client {
 	w.t.Helper()
 	c := &client{isOld: w.isOld}
-	out := &writer{reading: w.reading(), id: json.RawMessage("7"), isOld: w.isOld, write: func(b []byte) error {
+	out := &writer{view: w.view(), id: json.RawMessage("7"), isOld: w.isOld, write: func(b []byte) error {
 		if err := c.take(b); err != nil {
 			return fmt.Errorf("%w: %s", err, b)
 		}
