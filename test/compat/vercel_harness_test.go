@@ -219,6 +219,13 @@ func chatAgents(g *gates) gateway.Agents {
 // serveChats serves the chats of the AI SDK and AG-UI on a socket. url is that of the gateway, control that of the gates.
 func serveChats(t *testing.T) (url, control string) {
 	t.Helper()
+	h, control := startChats(t)
+	return h.url, control
+}
+
+// startChats is serveChats with the gateway itself.
+func startChats(t *testing.T) (h *harness, control string) {
+	t.Helper()
 	g := &gates{open: map[string]chan struct{}{}}
 	j := memory.New()
 	gw, err := gateway.New(gateway.Config{Journal: j, Agents: chatAgents(g), DefaultAgent: "plain", Dialects: all.Registry(), Settings: gateway.Settings{Drain: time.Millisecond}})
@@ -248,7 +255,7 @@ func serveChats(t *testing.T) (url, control string) {
 			t.Error(err)
 		}
 	})
-	return ts.URL, gateServer.URL
+	return &harness{gw, ts.URL}, gateServer.URL
 }
 
 // runClient runs a test of a client, a program in a folder, with a separate gateway.

@@ -45,37 +45,41 @@ type call struct {
 	principal gateway.Principal
 	agent     string // empty for the default one
 	base      string // origin of the gateway, for the addresses of files
-	isOld     bool   // 0.3
-	request   request
+	method
+	request request
 }
 
-// methods are the methods of 1.0, and those of 0.3 by the same function. A stream writes its response itself, and returns nil.
-var methods = map[string]struct {
-	run   func(*call) (any, error)
-	isOld bool
-}{
-	"SendMessage":                        {(*call).send, false},
-	"message/send":                       {(*call).send, true},
-	"SendStreamingMessage":               {(*call).sendStreaming, false},
-	"message/stream":                     {(*call).sendStreaming, true},
-	"GetTask":                            {(*call).get, false},
-	"tasks/get":                          {(*call).get, true},
-	"ListTasks":                          {(*call).list, false},
-	"CancelTask":                         {(*call).cancel, false},
-	"tasks/cancel":                       {(*call).cancel, true},
-	"SubscribeToTask":                    {(*call).subscribe, false},
-	"tasks/resubscribe":                  {(*call).subscribe, true},
-	"GetExtendedAgentCard":               {(*call).refuseCard, false},
-	"agent/getAuthenticatedExtendedCard": {(*call).refuseCard, true},
+// method is a method. A stream writes its response itself, and returns nil.
+type method struct {
+	run      func(*call) (any, error)
+	isOld    bool // 0.3
+	isStream bool
+}
 
-	"CreateTaskPushNotificationConfig":    {(*call).refusePush, false},
-	"GetTaskPushNotificationConfig":       {(*call).refusePush, false},
-	"ListTaskPushNotificationConfigs":     {(*call).refusePush, false},
-	"DeleteTaskPushNotificationConfig":    {(*call).refusePush, false},
-	"tasks/pushNotificationConfig/set":    {(*call).refusePush, true},
-	"tasks/pushNotificationConfig/get":    {(*call).refusePush, true},
-	"tasks/pushNotificationConfig/list":   {(*call).refusePush, true},
-	"tasks/pushNotificationConfig/delete": {(*call).refusePush, true},
+// methods are the methods of 1.0, and those of 0.3 by the same function.
+var methods = map[string]method{
+	"SendMessage":                        {run: (*call).send},
+	"message/send":                       {run: (*call).send, isOld: true},
+	"SendStreamingMessage":               {run: (*call).sendStreaming, isStream: true},
+	"message/stream":                     {run: (*call).sendStreaming, isOld: true, isStream: true},
+	"GetTask":                            {run: (*call).get},
+	"tasks/get":                          {run: (*call).get, isOld: true},
+	"ListTasks":                          {run: (*call).list},
+	"CancelTask":                         {run: (*call).cancel},
+	"tasks/cancel":                       {run: (*call).cancel, isOld: true},
+	"SubscribeToTask":                    {run: (*call).subscribe, isStream: true},
+	"tasks/resubscribe":                  {run: (*call).subscribe, isOld: true, isStream: true},
+	"GetExtendedAgentCard":               {run: (*call).refuseCard},
+	"agent/getAuthenticatedExtendedCard": {run: (*call).refuseCard, isOld: true},
+
+	"CreateTaskPushNotificationConfig":    {run: (*call).refusePush},
+	"GetTaskPushNotificationConfig":       {run: (*call).refusePush},
+	"ListTaskPushNotificationConfigs":     {run: (*call).refusePush},
+	"DeleteTaskPushNotificationConfig":    {run: (*call).refusePush},
+	"tasks/pushNotificationConfig/set":    {run: (*call).refusePush, isOld: true},
+	"tasks/pushNotificationConfig/get":    {run: (*call).refusePush, isOld: true},
+	"tasks/pushNotificationConfig/list":   {run: (*call).refusePush, isOld: true},
+	"tasks/pushNotificationConfig/delete": {run: (*call).refusePush, isOld: true},
 }
 
 // call answers a request. Errors of the method are part of the response.
@@ -92,11 +96,9 @@ func (s *surface) call(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if len(c.request.ID) == 0 {
 		c.request.ID = []byte("null")
 	}
-	result, err := c.run()
+	result, err := c.carryOut()
 	if err != nil {
-		failure, status := errorOf(err)
-		server.WriteJSON(w, status, response{Version: "2.0", ID: c.request.ID, Error: failure})
-		return nil
+		return c.refuse(err)
 	}
 	if result == nil {
 		return nil
@@ -104,20 +106,40 @@ func (s *surface) call(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	return server.Respond(w, response{Version: "2.0", ID: c.request.ID, Result: result}, nil)
 }
 
-// run carries out the method.
-func (c *call) run() (any, error) {
+// refuse responds with an error. An error of a method that streams is the only event of a stream: some clients read nothing else, and would
+// take a JSON response with the status 200 for a stream without events.
+func (c *call) refuse(err error) error {
+	failure, status := errorOf(err)
+	r := response{Version: "2.0", ID: c.request.ID, Error: failure}
+	if !c.isStream || status != http.StatusOK {
+		server.WriteJSON(c.w, status, r)
+		return nil
+	}
+	b, err := appendEvent(nil, r)
+	if err != nil {
+		return err
+	}
+	stream, err := c.surface.srv.OpenStream(c.w, c.r, status, server.EventStream)
+	if err == nil {
+		_ = stream.Write(b) // a client that has disconnected needs no error
+	}
+	return nil
+}
+
+// carryOut carries out the method of the request.
+func (c *call) carryOut() (any, error) {
 	if err := c.request.check(); err != nil {
 		return nil, err
 	}
+	m, ok := methods[c.request.Method]
+	c.method = m
 	// Clients of 0.3 have no such header, and the names of the methods tell the two versions apart.
 	if v := c.r.Header.Get("A2A-Version"); v != "" && !strings.HasPrefix(v+".", "1.0.") && !strings.HasPrefix(v+".", "0.3.") {
 		return nil, &rpcError{codeVersion, "The versions 1.0 and 0.3 are supported."}
 	}
-	m, ok := methods[c.request.Method]
 	if !ok {
 		return nil, &rpcError{codeNoMethod, "Unknown method " + c.request.Method + "."}
 	}
-	c.isOld = m.isOld
 	if c.agent != "" && !c.hasAgent() {
 		return nil, &rpcError{codeInvalidParams, "Unknown agent " + c.agent + "."}
 	}

@@ -2,9 +2,11 @@ package a2a
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -29,7 +31,14 @@ type answered struct {
 func (h *harness) rpc(subject, method, params string) (a answered) {
 	h.T.Helper()
 	res := h.Do(subject, http.MethodPost, "/a2a/eliza", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`, nil)
-	if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		body = bytes.TrimPrefix(body, []byte("data: ")) // the only event
+	}
+	if err := json.Unmarshal(body, &a); err != nil {
 		h.T.Fatal(err)
 	}
 	return a
@@ -165,5 +174,27 @@ func TestRefusals(t *testing.T) {
 	res := limited.Do("alice", http.MethodPost, "/a2a", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":`+said("n", "", "", "again")+`}`, http.Header{server.HeaderSubject: {"alice"}})
 	if res.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("above the quota: %d", res.StatusCode)
+	}
+}
+
+// An error of a method that streams is the event of a stream, and any other one is a JSON response.
+func TestErrorsOfStreams(t *testing.T) {
+	h := newHarness(t, echo, quota.Limits{})
+	for name, m := range methods {
+		res := h.Do("", http.MethodPost, "/a2a", `{"jsonrpc":"2.0","id":7,"method":"`+name+`","params":{"id":"x","message":{"messageId":"m","taskId":"x"}}}`, nil)
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, begin, end := "application/json", `{"jsonrpc":"2.0","id":7,"error":{`, "}}\n"
+		if m.isStream {
+			kind, begin, end = "text/event-stream", "data: "+begin, "}}\n\n"
+		}
+		if got := res.Header.Get("Content-Type"); !strings.HasPrefix(got, kind) || res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d %s", name, res.StatusCode, got)
+		}
+		if got := string(body); !strings.HasPrefix(got, begin) || !strings.HasSuffix(got, end) {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }

@@ -14,5 +14,7 @@
 //     event of each stream is the task with everything so far.
 //   - The ids of contexts that clients choose are scoped by principal. Tasks of others look as if they didn't exist.
 //   - A message that is sent again, with the same id, has the same task. It is never answered twice.
-//   - What isn't offered gets the error that the protocol has for it.
+//   - Wherever a stream is interrupted, a client that subscribes again has the same task at the end, and so has one that gets the task afterwards.
+//   - A stream ends with one status, and nothing follows the last chunk of the text but that and other artifacts.
+//   - What isn't offered gets the error that the protocol has for it. An error of a method that streams is an event.
 package a2a

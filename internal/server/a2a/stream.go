@@ -40,50 +40,67 @@ func (c *call) follow(to target, handle func(*answer.Answer) error, tick func() 
 	return err
 }
 
-// waits reports whether a turn waits for its client. What is read may be behind what another client has answered.
-func (c *call) waits(a *answer.Answer) (bool, error) {
+// view shows a turn as a task.
+type view struct {
+	to   target
+	base string // origin of the gateway, for the addresses of files
+	// isOpen reports whether a request of the turn waits for an answer.
+	isOpen func(request string) (bool, error)
+}
+
+// view returns the view of a task.
+func (c *call) view(to target) view {
+	return view{to: to, base: c.base, isOpen: func(request string) (bool, error) {
+		return c.surface.chats.IsOpen(c.ctx(), c.principal, to.turn, request)
+	}}
+}
+
+// status returns the state of the task. What was read may be behind an answer of another client, and then the task works.
+func (v *view) status(a *answer.Answer) (status, error) {
 	turn := a.Turn()
-	if !turn.Unfinished() || len(turn.Requests) == 0 {
-		return false, nil
+	s := statusOf(turn, v.to.context)
+	if s.State != stateInput {
+		return s, nil
 	}
-	return c.surface.chats.IsOpen(c.ctx(), c.principal, turn.ID, turn.Requests[0].ID)
+	if waits, err := v.isOpen(turn.Requests[0].ID); waits || err != nil {
+		return s, err
+	}
+	busy := *turn
+	busy.Requests = nil
+	return statusOf(&busy, v.to.context), nil
+}
+
+// task returns the task with everything so far.
+func (v *view) task(a *answer.Answer, s status) task {
+	return task{ID: v.to.turn, Context: v.to.context, Status: s, Artifacts: artifactsOf(a, v.base)}
 }
 
 // writer writes the events of one stream. It sends the task with everything so far, and then what is added.
 type writer struct {
-	call    *call
-	to      target
+	view
+	id      json.RawMessage // of the request
+	isOld   bool            // 0.3
 	write   func([]byte) error
 	isBegun bool
 	// What the client has.
-	text  string
-	files map[string]artifact // by their ids
-	state string
+	hasText bool // the artifact of the text, which may be empty
+	text    string
+	files   map[string]artifact // by their ids
+	state   string
 }
 
 // sync sends what the client lacks. It returns errEnough when the stream has ended.
 func (w *writer) sync(a *answer.Answer) error {
-	waits, err := w.call.waits(a)
+	current, err := w.status(a)
 	if err != nil {
 		return err
 	}
-	current := statusOf(a.Turn(), w.to.context)
-	if current.State == stateInput && !waits {
-		current = status{State: stateWorking, Time: current.Time} // it was answered meanwhile
-	}
-	text := visible(a)
 	if !w.isBegun {
-		w.isBegun = true
-		t := task{ID: w.to.turn, Context: w.to.context, Status: current, Artifacts: artifactsOf(a, w.call.base)}
-		w.files = map[string]artifact{}
-		for _, item := range t.Artifacts {
-			w.files[item.ID] = item
-		}
-		w.text, w.state = text, current.State
-		if err := w.send(t.forVersion(w.call.isOld)); err != nil {
-			return err
-		}
-	} else if err := w.artifacts(a, text, isOver(current.State) && current.State != stateInput); err != nil {
+		err = w.begin(a, current)
+	} else {
+		err = w.artifacts(a, isOver(current.State) && current.State != stateInput)
+	}
+	if err != nil {
 		return err
 	}
 	// A client that waits for the last state finds it in a separate event, also if the task had it from the beginning.
@@ -91,7 +108,7 @@ func (w *writer) sync(a *answer.Answer) error {
 		return nil
 	}
 	w.state = current.State
-	if err := w.send(statusUpdate{Task: w.to.turn, Context: w.to.context, Status: current}.forVersion(w.call.isOld)); err != nil {
+	if err := w.send(statusUpdate{Task: w.to.turn, Context: w.to.context, Status: current}.forVersion(w.isOld)); err != nil {
 		return err
 	}
 	if isOver(current.State) {
@@ -100,35 +117,52 @@ func (w *writer) sync(a *answer.Answer) error {
 	return nil
 }
 
+// begin sends the task.
+func (w *writer) begin(a *answer.Answer, current status) error {
+	t := w.task(a, current)
+	w.files = map[string]artifact{}
+	for _, item := range t.Artifacts {
+		w.files[item.ID] = item
+	}
+	w.isBegun, w.state, w.text = true, current.State, visible(a)
+	w.hasText = w.text != ""
+	return w.send(t.forVersion(w.isOld))
+}
+
 // artifacts sends what was added to the artifacts. A text that no longer begins with what the client has replaces it.
-func (w *writer) artifacts(a *answer.Answer, text string, isLast bool) error {
-	if delta, extends := strings.CutPrefix(text, w.text); delta != "" || !extends || isLast && text != "" {
-		u := artifactUpdate{Task: w.to.turn, Context: w.to.context, IsAppend: extends && w.text != "", IsLast: isLast}
+func (w *writer) artifacts(a *answer.Answer, isLast bool) error {
+	text := visible(a)
+	if delta, extends := strings.CutPrefix(text, w.text); delta != "" || !extends || isLast && w.hasText {
 		if !extends {
 			delta = text
 		}
-		u.Artifact = artifact{ID: textArtifact, Parts: []part{textPart(delta)}}
-		w.text = text
-		if err := w.send(u.forVersion(w.call.isOld)); err != nil {
+		u := artifactUpdate{Artifact: artifact{ID: textArtifact, Parts: []part{textPart(delta)}}, IsAppend: extends && w.hasText, IsLast: isLast}
+		w.text, w.hasText = text, true
+		if err := w.update(u); err != nil {
 			return err
 		}
 	}
-	for _, item := range fileArtifacts(a, w.call.base) {
+	for _, item := range fileArtifacts(a, w.base) {
 		if known, ok := w.files[item.ID]; ok && known.equals(item) {
 			continue
 		}
 		w.files[item.ID] = item
-		u := artifactUpdate{Task: w.to.turn, Context: w.to.context, Artifact: item, IsLast: true}
-		if err := w.send(u.forVersion(w.call.isOld)); err != nil {
+		if err := w.update(artifactUpdate{Artifact: item, IsLast: true}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// update sends an update of an artifact.
+func (w *writer) update(u artifactUpdate) error {
+	u.Task, u.Context = w.to.turn, w.to.context
+	return w.send(u.forVersion(w.isOld))
+}
+
 // send writes one event.
 func (w *writer) send(result any) error {
-	b, err := appendEvent(nil, response{Version: "2.0", ID: w.call.request.ID, Result: result})
+	b, err := appendEvent(nil, response{Version: "2.0", ID: w.id, Result: result})
 	if err != nil {
 		return err
 	}
@@ -162,7 +196,7 @@ func (c *call) stream(to target) error {
 		}
 		return writeErr
 	}
-	w := &writer{call: c, to: to, write: write}
+	w := &writer{view: c.view(to), id: c.request.ID, isOld: c.isOld, write: write}
 	err := c.follow(to, w.sync, func() error { return write([]byte(keepAlive)) }, ticker.C)
 	// A client that has disconnected reads nothing more, and its task continues.
 	cause := context.Cause(c.ctx())
@@ -176,7 +210,7 @@ func (c *call) stream(to target) error {
 		err = &rpcError{codeInternal, "The gateway is restarting. Subscribe to the task again to see the rest."}
 	}
 	failure, _ := errorOf(err)
-	b, err := appendEvent(nil, response{Version: "2.0", ID: json.RawMessage(c.request.ID), Error: failure})
+	b, err := appendEvent(nil, response{Version: "2.0", ID: c.request.ID, Error: failure})
 	if err != nil {
 		return err
 	}

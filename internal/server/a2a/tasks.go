@@ -22,16 +22,14 @@ type taskParams struct {
 
 // snapshot returns a task as it is, or as it is when it has ended or waits for an answer.
 func (c *call) snapshot(to target, isBlocking bool) (t task, err error) {
+	v := c.view(to)
 	err = c.follow(to, func(a *answer.Answer) error {
-		waits, err := c.waits(a)
+		current, err := v.status(a)
 		if err != nil {
 			return err
 		}
-		t = task{ID: to.turn, Context: to.context, Status: statusOf(a.Turn(), to.context), Artifacts: artifactsOf(a, c.base)}
-		if t.Status.State == stateInput && !waits {
-			t.Status = status{State: stateWorking, Time: t.Status.Time}
-		}
-		if !isBlocking || isOver(t.Status.State) {
+		t = v.task(a, current)
+		if !isBlocking || isOver(current.State) {
 			return errEnough
 		}
 		return nil
