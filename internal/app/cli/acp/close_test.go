@@ -34,7 +34,7 @@ func TestCloseSession(t *testing.T) {
 		}
 	}
 	e.updates = nil
-	if failure := e.call("session/load", map[string]any{"sessionId": session, "cwd": "/work", "mcpServers": []any{}}, nil); failure != "" {
+	if failure := e.call("session/load", map[string]any{"sessionId": session, "cwd": "/project", "mcpServers": []any{}}, nil); failure != "" {
 		t.Fatal(failure)
 	}
 	if got := strings.Join(e.shown(userChunk), ","); got != "wait" {
