@@ -121,7 +121,7 @@ func (t *attempt) answer(ctx context.Context) error {
 			return err
 		}
 	} else {
-		t.paused, t.tools.Hidden = nil, nil
+		t.paused, t.tools.HiddenParts = nil, nil
 		t.tools.Decoders++
 	}
 	t.tools.Calls, t.tools.HasEnded = nil, false

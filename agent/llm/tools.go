@@ -85,7 +85,7 @@ func jsonString(text string) json.RawMessage {
 
 // toolState is what an attempt knows about the tools of the client. It is stored with the position in a background response.
 type toolState struct {
-	Hidden map[string]bool `json:"hidden,omitempty"` // parts of the decoder that aren't emitted; see partKey
+	HiddenParts map[string]bool `json:"hidden,omitempty"` // parts of the decoder that aren't emitted; see partKey
 	Calls  []functionCall  `json:"calls,omitempty"`  // of the current response, so far
 	// HasEnded is true if the response has ended, so that Calls wait for their results.
 	HasEnded bool        `json:"ended,omitempty"`
@@ -196,15 +196,15 @@ func (t *attempt) hides(op *event.Event) bool {
 	}
 	key := partKey(op)
 	if op.Type == event.PartStart {
-		delete(t.tools.Hidden, key) // a repeated call may have another part with this key
+		delete(t.tools.HiddenParts, key) // a repeated call may have another part with this key
 		if b := op.Get(); b.Kind == event.KindTool && b.State == "" && t.isOffered(b.Name) {
-			if t.tools.Hidden == nil {
-				t.tools.Hidden = map[string]bool{}
+			if t.tools.HiddenParts == nil {
+				t.tools.HiddenParts = map[string]bool{}
 			}
-			t.tools.Hidden[key] = true
+			t.tools.HiddenParts[key] = true
 		}
 	}
-	return t.tools.Hidden[key]
+	return t.tools.HiddenParts[key]
 }
 
 // partKey returns the key of an operation's part within the turn.

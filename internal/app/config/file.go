@@ -59,16 +59,16 @@ func (r *fileReader) read(n ast.Node, v reflect.Value, key string) {
 		r.bad(lineOf(n), key, "%w", err)
 		return
 	}
-	all := members(v)
+	fields := members(v)
 	for _, e := range nodes {
 		path := strings.TrimPrefix(key+"."+e.key, ".")
-		i := slices.IndexFunc(all, func(m member) bool { return m.name == e.key })
+		i := slices.IndexFunc(fields, func(m member) bool { return m.name == e.key })
 		if i < 0 {
 			r.bad(e.line, path, "unknown key%s", r.suggest(v, e.key))
 			continue
 		}
 		r.config.SetSource(path, fmt.Sprintf("%s:%d", r.name, e.line))
-		r.read(e.value, all[i].value, path)
+		r.read(e.value, fields[i].value, path)
 	}
 }
 

@@ -40,11 +40,11 @@ func (h *host) send(ctx context.Context, q *question) (leat.Ack, error) {
 	if ctx.Err() != nil {
 		return leat.Ack{}, context.Cause(ctx)
 	}
-	sending, end := outlast(ctx, sendGrace)
+	sendCtx, end := outlast(ctx, sendGrace)
 	defer end()
 	isNew := q.conversation == ""
 	if isNew {
-		c, err := h.Client.Create(sending, leat.CreateOptions{Agent: cmp.Or(q.agent, h.AgentName), Title: h.Title(q.text)})
+		c, err := h.Client.Create(sendCtx, leat.CreateOptions{Agent: cmp.Or(q.agent, h.AgentName), Title: h.Title(q.text)})
 		if err != nil {
 			return leat.Ack{}, err
 		}
@@ -57,10 +57,10 @@ func (h *host) send(ctx context.Context, q *question) (leat.Ack, error) {
 	} else {
 		// Each question gets a separate turn, because a call has one answer.
 		message := leat.Message{ID: id.String(), Text: q.text, Source: "mcp"}
-		ack, err = h.Client.Do(sending, q.conversation, leat.Command{Type: "send", Key: message.ID, Message: &message, Agent: q.agent, Queue: true})
+		ack, err = h.Client.Do(sendCtx, q.conversation, leat.Command{Type: "send", Key: message.ID, Message: &message, Agent: q.agent, Queue: true})
 	}
 	if isNew && (isUnsent || isRefusal(err)) {
-		err = errors.Join(err, h.Client.Delete(sending, q.conversation))
+		err = errors.Join(err, h.Client.Delete(sendCtx, q.conversation))
 	}
 	return ack, err
 }
