@@ -86,7 +86,7 @@ func jsonString(text string) json.RawMessage {
 // toolState is what an attempt knows about the tools of the client. It is stored with the position in a background response.
 type toolState struct {
 	HiddenParts map[string]bool `json:"hidden,omitempty"` // parts of the decoder that aren't emitted; see partKey
-	Calls  []functionCall  `json:"calls,omitempty"`  // of the current response, so far
+	Calls       []functionCall  `json:"calls,omitempty"`  // of the current response, so far
 	// HasEnded is true if the response has ended, so that Calls wait for their results.
 	HasEnded bool        `json:"ended,omitempty"`
 	Usage    event.Usage `json:"usage,omitzero"` // of the responses that have ended

@@ -29,7 +29,7 @@ func (a *host) closeSession(id string) jsonrpc.Work {
 		// A prompt gets its result from an update, so the session ends after them. If the gateway can't be reached, the turns are stopped later.
 		for _, p := range prompts {
 			select {
-			case <-p.end:
+			case <-p.response:
 			case <-s.followDone:
 			case <-ctx.Done():
 			}

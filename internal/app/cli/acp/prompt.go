@@ -35,8 +35,8 @@ type prompt struct {
 	canceled chan struct{}
 	// result gets the first result. It is buffered, so that the goroutine that finds the result never waits for the prompt.
 	result chan outcome
-	// end is closed when the prompt has its result or an error, and the response is next.
-	end chan struct{}
+	// response is closed when the prompt has its result or an error, and the response is next.
+	response chan struct{}
 }
 
 // outcome is how a prompt has ended.
@@ -64,7 +64,7 @@ func (p *prompt) isCanceled() bool {
 
 // begin registers a prompt. It is called in the order of the messages and not by the work of the request, so that a cancel that follows it finds it.
 func (s *session) begin() *prompt {
-	p := &prompt{canceled: make(chan struct{}), result: make(chan outcome, 1), end: make(chan struct{})}
+	p := &prompt{canceled: make(chan struct{}), result: make(chan outcome, 1), response: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prompts[p] = true
@@ -77,7 +77,7 @@ func (s *session) prompt(ctx context.Context, p *prompt, content []block) (any, 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.prompts, p)
-		close(p.end)
+		close(p.response)
 	}()
 	if err := s.failureIfEnded(); err != nil {
 		return nil, err
