@@ -227,8 +227,16 @@ func serveChats(t *testing.T) (url, control string) {
 func startChats(t *testing.T) (h *harness, control string) {
 	t.Helper()
 	g := &gates{open: map[string]chan struct{}{}}
+	gateServer := httptest.NewServer(g)
+	t.Cleanup(gateServer.Close)
+	return serveAgents(t, chatAgents(g)), gateServer.URL
+}
+
+// serveAgents serves all outputs of a gateway with some agents.
+func serveAgents(t *testing.T, agents gateway.Agents) *harness {
+	t.Helper()
 	j := memory.New()
-	gw, err := gateway.New(gateway.Config{Journal: j, Agents: chatAgents(g), DefaultAgent: "plain", Dialects: all.Registry(), Settings: gateway.Settings{Drain: time.Millisecond}})
+	gw, err := gateway.New(gateway.Config{Journal: j, Agents: agents, DefaultAgent: "plain", Dialects: all.Registry(), Settings: gateway.Settings{Drain: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,19 +251,18 @@ func startChats(t *testing.T) (h *harness, control string) {
 	}
 	native.Register(srv, gw)
 	eliza.Register(srv, gw, eliza.Options{})
-	ts, gateServer := httptest.NewServer(srv), httptest.NewServer(g)
+	ts := httptest.NewServer(srv)
 	t.Cleanup(func() {
 		srv.Close()
 		if err := gw.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
 		ts.Close()
-		gateServer.Close()
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return &harness{gw, ts.URL}, gateServer.URL
+	return &harness{gw, ts.URL}
 }
 
 // runClient runs a test of a client, a program in a folder, with a separate gateway.
