@@ -46,12 +46,12 @@ func offering(text string, names ...string) gateway.Command {
 	return c
 }
 
-// offered is what a toolReporter says of one tool.
+// offered returns the answer of a toolReporter that is offered one tool.
 func offered(name string) string {
 	return fmt.Sprintf(`[{"name":%q,"description":"does %s","parameters":{"type":"object"}}]`, name, name)
 }
 
-// Each turn has the tools of its own message, also after it has waited in the queue. When it ends, they are deleted.
+// Each turn has the tools of its message, also after it has waited in the queue. When it ends, they are deleted.
 func TestTurnsHaveTheToolsOfTheirMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := toolReporter{may: make(chan struct{})}
