@@ -20,6 +20,9 @@ type Command struct {
 	Message *Message `json:"message,omitempty"`
 	Agent   string   `json:"agent,omitempty"`
 	Queue   bool     `json:"queue,omitempty"` // wait for the running turn instead of steering it
+	// Tools are offered to the agent of a send. Its call is a request of the turn with the tool's name; the Text of an answer is the result.
+	// A send with tools waits for the running turn, like one with Queue.
+	Tools []Tool `json:"tools,omitempty"`
 
 	Turn     string         `json:"turn,omitempty"`
 	Request  string         `json:"request,omitempty"`
@@ -35,6 +38,13 @@ type Command struct {
 
 	Subject string `json:"subject,omitempty"`
 	Access  string `json:"access,omitempty"`
+}
+
+// Tool is a tool that this client runs if the agent asks for it. Names have no spaces, and are different for each tool of a command.
+type Tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // JSON schema of its arguments
 }
 
 // Message is the message of a command.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from gateway import Gateway
 from leat_client import (
     AuthenticationError,
     Client,
+    ClientTool,
     ClosedError,
     ConflictError,
     ConnectionLostError,
@@ -93,6 +95,44 @@ def test_approval(gateway: Gateway) -> None:
         with pytest.raises(ConflictError) as refused:
             conversation.answer(answer.turn.id, "approve", decision="deny")
         assert refused.value.rejected
+
+
+# A plugin that calls the first tool which the client offers, and answers with its result.
+TOOL_CALLER = """
+import json, sys
+
+def say(**line):
+    print(json.dumps(line), flush=True)
+
+for line in map(json.loads, sys.stdin):
+    if line["type"] == "hello":
+        say(type="ready", protocol=1)
+    elif line["type"] == "turn":
+        tool = line["tools"][0]
+        request = {"id": "call", "kind": "input", "tool": tool["name"], "data": tool}
+        say(type="turn.wait", turn=line["turn"], request=request)
+    elif line["type"] == "answer":
+        say(type="text", turn=line["turn"], text=line["answer"]["text"])
+        say(type="turn.end", turn=line["turn"], outcome="completed")
+"""
+
+
+def test_tools(start_gateway: Callable[..., Gateway], tmp_path: Path) -> None:
+    script = tmp_path / "agent.py"
+    script.write_text(f"#!{sys.executable}\n{TOOL_CALLER}")
+    script.chmod(0o700)
+    with Client(start_gateway(agent=f"plugin:{script}").url) as client:
+        conversation = client.create()
+        tool = ClientTool("map", "shows a map", {"type": "object"})
+        with conversation.ask("go", tools=[tool]) as stream:
+            for answer in stream:
+                for request in answer.requests:
+                    assert (request.kind, request.tool) == ("input", "map")
+                    assert request.data == {"name": "map", "description": "shows a map", "parameters": {"type": "object"}}
+                    conversation.answer(answer.turn.id, request.id, text="Graz")
+        assert answer.text == "Graz"
+        with pytest.raises(InvalidError, match="two words"):
+            conversation.send("go", tools=[ClientTool("two words")])
 
 
 def test_failed_turn(gateway: Gateway) -> None:

@@ -2,13 +2,15 @@ import { Backoff } from "./backoff.js";
 import { LeatError } from "./errors.js";
 import { Outbox, type Outgoing, type OutboxStorage } from "./outbox.js";
 import { toConsole, type Warn } from "./warn.js";
-import type { Ack, AckFrame, ClientFrame, CreateOptions, NewMessage, Refusal } from "./wire.js";
+import type { Ack, AckFrame, ClientFrame, ClientTool, CreateOptions, NewMessage, Refusal } from "./wire.js";
 
 export interface SendOptions {
   /** The agent that answers; the default is the conversation's. */
   agent?: string;
   /** Queue the message until the running turn ends, even if that turn accepts messages. */
   queue?: boolean;
+  /** Tools that the agent may call during the turn. A message with tools waits for the running turn. Answer a call with its result as text. */
+  tools?: ClientTool[];
   /** The id of a turn that is stopped before the message is sent. Both wait for a connection, also across a page reload. */
   stop?: string;
 }
@@ -84,10 +86,10 @@ export class Delivery {
   }
 
   /** Stores a message before it returns, and sends it. The promise has the gateway's answer, and may be ignored. */
-  add(conversation: string, message: NewMessage, { agent, queue, stop }: SendOptions = {}, key: string = message.id ?? crypto.randomUUID(), create?: CreateOptions): Promise<Ack> {
+  add(conversation: string, message: NewMessage, { agent, queue, tools, stop }: SendOptions = {}, key: string = message.id ?? crypto.randomUUID(), create?: CreateOptions): Promise<Ack> {
     // Strictly increasing, even within one millisecond: after a reload messages are sorted by time.
     const at = (this.lastTime = Math.max(Date.now(), this.lastTime + 0.001));
-    const item: Outgoing = { key, conversation, message: { id: key, ...message }, at, ...(agent && { agent }), ...(queue && { queue }), ...(stop && { stop }), ...(create && { create }) };
+    const item: Outgoing = { key, conversation, message: { id: key, ...message }, at, ...(agent && { agent }), ...(queue && { queue }), ...(tools && { tools }), ...(stop && { stop }), ...(create && { create }) };
     return this.take(item);
   }
 
@@ -178,12 +180,12 @@ export class Delivery {
     const item = this.nextItem(conversation);
     if (!item || item.stop || this.editedKeys.has(item.key)) return;
     const id = `m${++this.ids}`;
-    const { key, message, agent, queue, create } = item;
+    const { key, message, agent, queue, tools, create } = item;
     if (create) {
       if (this.send({ type: "create", id, create })) this.pendingCreates.set(id, item);
       return;
     }
-    if (!this.send({ type: "command", id, conversation, command: { type: "send", key, message, ...(agent && { agent }), ...(queue && { queue }) } })) return;
+    if (!this.send({ type: "command", id, conversation, command: { type: "send", key, message, ...(agent && { agent }), ...(queue && { queue }), ...(tools && { tools }) } })) return;
     const sentItem = { ...item, tried: true };
     this.inFlight.set(id, sentItem);
     if (item.tried) return;

@@ -1,5 +1,5 @@
 import { toConsole, type Warn } from "./warn.js";
-import type { CreateOptions, NewMessage, Refusal } from "./wire.js";
+import type { ClientTool, CreateOptions, NewMessage, Refusal } from "./wire.js";
 
 /** The storage for the outbox across page reloads: the interface of localStorage and sessionStorage. */
 export interface OutboxStorage {
@@ -18,6 +18,7 @@ export interface Outgoing {
   message: NewMessage;
   agent?: string;
   queue?: boolean;
+  tools?: ClientTool[];
   /** The turn to stop before the message is sent, until the stop is confirmed. */
   stop?: string;
   /** When the user sent it, epoch milliseconds. */

@@ -107,8 +107,11 @@ export interface Page { conversation: string; epoch: string; seq: number; first?
 
 export interface NewMessage { id?: string; role?: Role; text?: string; parts?: NewPart[]; author?: Author; source?: string }
 
+/** A tool that this client runs if the agent asks for it: by a request of the turn with the tool's name and its arguments as data. */
+export interface ClientTool { name: string; description?: string; parameters?: Record<string, unknown> }
+
 export type Command =
-  | { type: "send"; key?: string; message: NewMessage; agent?: string; queue?: boolean }
+  | { type: "send"; key?: string; message: NewMessage; agent?: string; queue?: boolean; tools?: ClientTool[] }
   | { type: "stop"; key?: string; turn: string }
   | { type: "answer"; key?: string; turn: string; request: string; decision?: string; text?: string }
   | { type: "inject"; key?: string; message: NewMessage }

@@ -161,7 +161,7 @@ test("a message with stop waits for the stop of its turn, also after a reload; o
   const idOf = (f: ClientFrame) => (f as { id: string }).id;
   const before = delivery();
   void before.d.add("a", { id: "one", text: "one" });
-  void before.d.add("a", { id: "two", text: "two" }, { queue: true, stop: "t1" });
+  void before.d.add("a", { id: "two", text: "two" }, { queue: true, tools: [{ name: "map" }], stop: "t1" });
   const { d, sent: frames, go, ack, storage } = delivery(before.storage); // a reload
   const other = delivery(before.storage); // another tab
   go();
@@ -174,7 +174,8 @@ test("a message with stop waits for the stop of its turn, also after a reload; o
   assert.ok(!d.answer({ type: "ack", id: idOf(frames[0]!), conversation: "a", seq: 2 }), "an answer to what was given up");
   ack(2);
   assert.deepEqual(steps(frames).slice(3), ["two"]);
-  assert.equal((frames[3] as { command: { queue?: boolean } }).command.queue, true);
+  const { command } = frames[3] as { command: { queue?: boolean; tools?: unknown } };
+  assert.deepEqual([command.queue, command.tools], [true, [{ name: "map" }]]);
   // It isn't repeated by another tab or after another reload.
   const reloaded = delivery(storage);
   reloaded.go();

@@ -12,7 +12,7 @@ from ._documents import state_of_page
 from ._fold import Document
 from ._protocol import HttpRequest, Procedure, Settings, call, call_json, conversation_path, json_request
 from .errors import ConflictError, NotFoundError
-from .types import Ack, Agent, Answer, Grant, Json, Media, Message, State, Summary, parse
+from .types import Ack, Agent, Answer, ClientTool, Grant, Json, Media, Message, State, Summary, parse
 
 # The gateway returns at most so many messages in a page.
 PAGE_LIMIT = 200
@@ -78,6 +78,10 @@ def command(s: Settings, id: str, type: str, key: str | None, **fields: Any) -> 
 def message(text: str, media: Sequence[Media], id: str | None = None, role: str | None = None) -> Document:
     parts = [{"kind": "media", "media": _present(**asdict(m))} for m in media]
     return _present(id=id, role=role, text=text or None, parts=parts or None)
+
+
+def tools(offered: Sequence[ClientTool]) -> list[Document] | None:
+    return [_present(**asdict(t)) for t in offered] or None
 
 
 def transcript(s: Settings, id: str, before: str | None, limit: int | None) -> Procedure[State]:

@@ -14,7 +14,7 @@ from . import _operations as operations
 from ._protocol import Follower, OnDisconnect
 from .async_follow import AsyncAnswerStream, AsyncFollow
 from .errors import ClosedError
-from .types import Access, Ack, Json, Media, State, Summary
+from .types import Access, Ack, ClientTool, Json, Media, State, Summary
 
 if TYPE_CHECKING:
     from .async_client import AsyncClient
@@ -53,12 +53,13 @@ class AsyncConversation:
         *,
         media: Sequence[Media] = (),
         agent: str | None = None,
+        tools: Sequence[ClientTool] = (),
         key: str | None = None,
         on_disconnect: OnDisconnect | None = None,
     ) -> AsyncAnswerStream:
         """Send a message and follow its answer. The message is sent when the first answer is awaited, or the ``async with`` entered."""
         key = key or uuid.uuid4().hex
-        return AsyncAnswerStream(self.follow(on_disconnect=on_disconnect), lambda: self.send(text, media=media, agent=agent, key=key))
+        return AsyncAnswerStream(self.follow(on_disconnect=on_disconnect), lambda: self.send(text, media=media, agent=agent, tools=tools, key=key))
 
     async def send(
         self,
@@ -68,10 +69,16 @@ class AsyncConversation:
         id: str | None = None,
         agent: str | None = None,
         queue: bool | None = None,
+        tools: Sequence[ClientTool] = (),
         key: str | None = None,
     ) -> Ack:
-        """Send a message, which the turn ``Ack.turn`` answers. With ``queue`` it waits for the running turn instead of steering it."""
-        return await self._command("send", key, message=operations.message(text, media, id), agent=agent, queue=queue)
+        """Send a message, which the turn ``Ack.turn`` answers. With ``queue`` it waits for the running turn instead of steering it.
+
+        The agent may call ``tools`` during the turn, which therefore never joins a running one. A call is a request of the turn with
+        the tool's name, and its arguments as data. Answer it with the result as text.
+        """
+        offered = operations.tools(tools)
+        return await self._command("send", key, message=operations.message(text, media, id), agent=agent, queue=queue, tools=offered)
 
     async def inject(self, text: str = "", *, media: Sequence[Media] = (), role: str | None = None, key: str | None = None) -> Ack:
         """Add a message that no turn answers. Only callers that may speak as the agent can do this."""

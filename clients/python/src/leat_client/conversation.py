@@ -11,7 +11,7 @@ from . import _operations as operations
 from ._protocol import Follower, OnDisconnect
 from .errors import ClosedError
 from .follow import AnswerStream, Follow
-from .types import Access, Ack, Json, Media, State, Summary
+from .types import Access, Ack, ClientTool, Json, Media, State, Summary
 
 if TYPE_CHECKING:
     from .client import Client
@@ -50,11 +50,12 @@ class Conversation:
         *,
         media: Sequence[Media] = (),
         agent: str | None = None,
+        tools: Sequence[ClientTool] = (),
         key: str | None = None,
         on_disconnect: OnDisconnect | None = None,
     ) -> AnswerStream:
         """Send a message and follow its answer."""
-        ack = self.send(text, media=media, agent=agent, key=key)
+        ack = self.send(text, media=media, agent=agent, tools=tools, key=key)
         return AnswerStream(self.follow(on_disconnect=on_disconnect), ack)
 
     def send(
@@ -65,10 +66,16 @@ class Conversation:
         id: str | None = None,
         agent: str | None = None,
         queue: bool | None = None,
+        tools: Sequence[ClientTool] = (),
         key: str | None = None,
     ) -> Ack:
-        """Send a message, which the turn ``Ack.turn`` answers. With ``queue`` it waits for the running turn instead of steering it."""
-        return self._command("send", key, message=operations.message(text, media, id), agent=agent, queue=queue)
+        """Send a message, which the turn ``Ack.turn`` answers. With ``queue`` it waits for the running turn instead of steering it.
+
+        The agent may call ``tools`` during the turn, which therefore never joins a running one. A call is a request of the turn with
+        the tool's name, and its arguments as data. Answer it with the result as text.
+        """
+        offered = operations.tools(tools)
+        return self._command("send", key, message=operations.message(text, media, id), agent=agent, queue=queue, tools=offered)
 
     def inject(self, text: str = "", *, media: Sequence[Media] = (), role: str | None = None, key: str | None = None) -> Ack:
         """Add a message that no turn answers. Only callers that may speak as the agent can do this."""

@@ -58,6 +58,15 @@ class Media:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientTool:
+    """A tool that this client runs if the agent asks for it. ``parameters`` is a JSON schema of its arguments."""
+
+    name: str
+    description: str | None = None
+    parameters: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     message: str = ""
     code: str | None = None
