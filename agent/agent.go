@@ -88,7 +88,8 @@ type Input struct {
 	Ingest *Ingest `json:"ingest,omitempty"`
 }
 
-// ClientTool is a tool that the client runs, such as a function of a web page.
+// ClientTool is a tool that the client runs, such as a function of a web page. The gateway accepts at most 128 for a turn, with different
+// names of 1 to 128 bytes, and 256 KiB together.
 type ClientTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"` // what it does, for a model

@@ -40,7 +40,8 @@ type Command struct {
 	Access  string `json:"access,omitempty"`
 }
 
-// Tool is a tool that this client runs if the agent asks for it. Names have no spaces, and are different for each tool of a command.
+// Tool is a tool that this client runs if the agent asks for it. A command has at most 128, with different names of 1 to 128 bytes without
+// spaces, and 256 KiB together. The gateway refuses others with the reason invalid or too_large.
 type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`

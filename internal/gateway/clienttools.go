@@ -20,7 +20,7 @@ import (
 const (
 	maxClientTools     = 128
 	maxClientToolName  = 128       // bytes
-	maxClientToolBytes = 256 << 10 // of all descriptions and parameters of a message
+	maxClientToolBytes = 256 << 10 // of all names, descriptions and parameters of a message
 )
 
 // checkClientTools returns a *Rejection if a client may not offer the tools.
@@ -28,7 +28,7 @@ func checkClientTools(tools []agent.ClientTool) error {
 	if len(tools) > maxClientTools {
 		return reject(ReasonInvalid, "send: %d tools; at most %d are possible", len(tools), maxClientTools)
 	}
-	bytes, names := 0, make(map[string]bool, len(tools))
+	size, names := 0, make(map[string]bool, len(tools))
 	for _, tool := range tools {
 		switch {
 		case !isToolName(tool.Name):
@@ -41,10 +41,10 @@ func checkClientTools(tools []agent.ClientTool) error {
 			return reject(ReasonInvalid, "send: the parameters of tool %q must be a JSON schema, which is an object", tool.Name)
 		}
 		names[tool.Name] = true
-		bytes += len(tool.Name) + len(tool.Description) + len(tool.Parameters)
+		size += len(tool.Name) + len(tool.Description) + len(tool.Parameters)
 	}
-	if bytes > maxClientToolBytes {
-		return reject(ReasonTooLarge, "send: the tools have %d bytes; at most %d are possible", bytes, maxClientToolBytes)
+	if size > maxClientToolBytes {
+		return reject(ReasonTooLarge, "send: the tools have %d bytes; at most %d are possible", size, maxClientToolBytes)
 	}
 	return nil
 }
