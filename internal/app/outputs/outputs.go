@@ -1,5 +1,5 @@
-// Package outputs lists the outputs of this build of Leat: the routes for clients of other protocols. A new output is added to [List]
-// here and nowhere else. The command, its configuration, package leat and the tests that call all outputs get them from the list.
+// Package outputs lists the outputs of this build of Leat: the routes for clients of other protocols. A new output is registered in [List]
+// and nowhere else: the command, its configuration, package leat and the tests that call all outputs get them from the list.
 package outputs
 
 import (
