@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+
+	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // resolveParams name a session by its key, which may be in a reference, by the id of its conversation, by the beginning of that id, by a
@@ -40,7 +42,10 @@ func (c *connection) resolveSession(p *resolveParams) (any, error) {
 		case s == nil && k.name != nameMain: // the main session is made by its first message
 			return missing(key)
 		}
-		return map[string]any{"ok": true, "key": k.full, "agentId": k.agent}, nil
+		if s == nil {
+			return resolvedSession{true, candidate{Key: k.full, AgentID: k.agent}}, nil
+		}
+		return resolvedSession{true, candidateOf(k, s)}, nil
 	}
 	found, err := c.candidates(p)
 	switch {
@@ -51,7 +56,14 @@ func (c *connection) resolveSession(p *resolveParams) (any, error) {
 	case len(found) > 1 && p.AllowMissing: // the person chooses
 		return map[string]any{"ok": false, "candidates": found[:min(len(found), maxCandidates)]}, nil
 	}
-	return map[string]any{"ok": true, "key": found[0].Key, "agentId": found[0].AgentID}, nil
+	return resolvedSession{true, found[0]}, nil
+}
+
+// resolvedSession is the response to sessions.resolve if there is one session. Its name must be that of the list: the Control UI makes an address
+// from each, and replaces one address by the other for as long as they differ.
+type resolvedSession struct {
+	OK bool `json:"ok"`
+	candidate
 }
 
 // maxCandidates is how many sessions the Control UI offers. It says that there are more if it gets so many.
@@ -62,7 +74,12 @@ type candidate struct {
 	Key         string `json:"key"`
 	AgentID     string `json:"agentId"`
 	DisplayName string `json:"displayName,omitempty"`
-	UpdatedAt   int64  `json:"updatedAt"`
+	UpdatedAt   int64  `json:"updatedAt,omitempty"`
+}
+
+// candidateOf returns a conversation under a key as a candidate.
+func candidateOf(k sessionKey, s *journal.Summary) candidate {
+	return candidate{k.full, k.agent, s.Title, s.Updated}
 }
 
 // candidates returns the sessions that parameters without a key may mean, the newest first. If the titles of some of them are the one in the address,
@@ -81,7 +98,7 @@ func (c *connection) candidates(p *resolveParams) (found []candidate, err error)
 		if !isSame && (short == "" || p.AgentID != "" && !strings.EqualFold(p.AgentID, k.agent) || !strings.HasPrefix(compact(s.ID), short) && !strings.Contains(compact(k.name), short)) {
 			continue
 		}
-		one := candidate{k.full, k.agent, s.Title, s.Updated}
+		one := candidateOf(k, s)
 		found = append(found, one)
 		if p.SlugHint != "" && slugOf(s.Title) == p.SlugHint {
 			named = append(named, one)

@@ -49,7 +49,7 @@ func TestSessions(t *testing.T) {
 		t.Errorf("deleted, and described as %v", got)
 	}
 	for _, p := range []map[string]any{{"key": "agent:max:notes"}, {"reference": map[string]any{"key": "agent:max:notes"}}, {"label": "My notes"}, {"sessionId": row["sessionId"]}} {
-		if got := c.call("sessions.resolve", p); got["ok"] != true || got["key"] != "agent:Max:notes" {
+		if got := c.call("sessions.resolve", p); got["ok"] != true || got["key"] != "agent:Max:notes" || got["displayName"] != "My notes" {
 			t.Errorf("resolve %v: %v", p, got)
 		}
 	}
@@ -61,7 +61,7 @@ func TestSessions(t *testing.T) {
 	}
 	id := strings.ReplaceAll(row["sessionId"].(string), "-", "")
 	for _, p := range []map[string]any{{"shortId": id}, {"shortId": id[:20], "agentId": "max", "allowMissing": true}, {"shortId": id[:8], "slugHint": "my-notes", "allowMissing": true}} {
-		if got := c.call("sessions.resolve", p); got["ok"] != true || got["key"] != "agent:Max:notes" {
+		if got := c.call("sessions.resolve", p); got["ok"] != true || got["key"] != "agent:Max:notes" || got["displayName"] != "My notes" {
 			t.Errorf("resolve %v: %v", p, got)
 		}
 	}
