@@ -259,15 +259,16 @@ func (u *Upstream) untrusted(t *testing.T, in agent.Input) {
 	s.StartTLS()
 	defer s.Close()
 	stage := NewStage(t.Context())
+	// An overloaded machine may take longer than the limit of a handshake. Such an attempt is rightly retried, before the certificate is seen.
+	stage.OnTrouble = func(e *agent.Error) {
+		if strings.Contains(e.Message, "certificate") {
+			t.Errorf("retried after %v", e)
+		}
+	}
 	err := stage.Run(u.New(t, s.URL), in)
 	wantCode(t, err, "agent_unreachable")
 	if failure, ok := errors.AsType[*agent.Error](err); !ok || failure.Retryable || !strings.Contains(failure.Message, "certificate") {
 		t.Errorf("the error is %+v", err)
-	}
-	for _, e := range stage.Events() {
-		if e.Type == event.TurnUpdate && e.Get().Phase == "retrying" {
-			t.Error("the request was retried")
-		}
 	}
 }
 

@@ -26,6 +26,8 @@ type Stage struct {
 	Answer func(event.Request) event.Answer
 	// OnView, if not nil, is called with each new visible text, in order. It must not call the stage, which is locked.
 	OnView func(visible string)
+	// OnTrouble, if not nil, is called with the error of each attempt that is retried. It must not call the stage, which is locked.
+	OnTrouble func(*agent.Error)
 	// Silence is the turn's limit on silence: after this time without progress the turn fails. 0 means no limit. Set it before Run.
 	Silence time.Duration
 	// Session is the session that the agent stored. If it is set before Run, the agent gets it as that of an earlier turn.
@@ -288,6 +290,9 @@ func (s *Stage) Trouble(e *agent.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trouble = e
+	if e != nil && s.OnTrouble != nil {
+		s.OnTrouble(e)
+	}
 }
 
 // whySilent returns the error of a silent turn: that of the last attempt, if the agent reported one with Trouble.
