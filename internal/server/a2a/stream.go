@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 	"time"
 
@@ -184,23 +183,13 @@ const keepAlive = ": keep-alive\n\n"
 // stream streams a task until it has ended or waits for an answer.
 func (c *call) stream(to target) error {
 	c.w.Header().Set("Leat-Conversation", to.conversation)
-	stream, writeErr := c.surface.srv.OpenStream(c.w, c.r, http.StatusOK, server.EventStream)
-	metrics := c.surface.viewers.Open()
-	defer metrics.Close()
-	ticker := time.NewTicker(stream.Beat)
-	defer ticker.Stop()
-	write := func(b []byte) error {
-		if writeErr == nil {
-			writeErr = stream.Write(b)
-			metrics.Frame(len(b))
-		}
-		return writeErr
-	}
-	w := &writer{view: c.view(to), id: c.request.ID, isOld: c.isOld, write: write}
-	err := c.follow(to, w.sync, func() error { return write([]byte(keepAlive)) }, ticker.C)
+	s := follow.OpenStream(c.surface.srv, c.surface.viewers, c.w, c.r, server.EventStream, keepAlive)
+	defer s.Close()
+	w := &writer{view: c.view(to), id: c.request.ID, isOld: c.isOld, write: s.Write}
+	err := c.follow(to, w.sync, s.Tick, s.Ticks)
 	// A client that has disconnected reads nothing more, and its task continues.
 	cause := context.Cause(c.ctx())
-	if err == nil || writeErr != nil || errors.Is(cause, context.Canceled) {
+	if err == nil || s.Err != nil || errors.Is(cause, context.Canceled) {
 		return nil
 	}
 	if cause != nil {
@@ -214,7 +203,7 @@ func (c *call) stream(to target) error {
 	if err != nil {
 		return err
 	}
-	_ = write(b) // best effort
+	_ = s.Write(b) // best effort
 	return nil
 }
 
