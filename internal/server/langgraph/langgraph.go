@@ -53,6 +53,7 @@ func Register(srv *server.Server, gw *gateway.Gateway) {
 		{Method: http.MethodPost, Pattern: "/runs", Handler: s.createRun, MaxBody: maxBody},
 		{Method: http.MethodPost, Pattern: "/runs/stream", Handler: s.streamRun, MaxBody: maxBody, Stream: true},
 		{Method: http.MethodPost, Pattern: "/runs/wait", Handler: s.waitRun, MaxBody: maxBody, Stream: true},
+		{Method: http.MethodGet, Pattern: "/runs/{turn}/stream", Handler: s.joinStream, Stream: true},
 		{Method: http.MethodPost, Pattern: "/runs/cancel", Handler: s.cancelRuns},
 	}
 	for i := range routes {

@@ -82,16 +82,18 @@ func runOf(id, thread string, turn *transcript.Turn) runInfo {
 	}
 }
 
-// findRun returns the turn of the run in a request's path.
+// findRun returns the turn of the run in a request's path, which may have no thread.
 func (s *surface) findRun(r *http.Request, p gateway.Principal) (ref runRef, turn transcript.Turn, err error) {
-	conversation, err := s.open(r, p)
-	if err != nil {
-		return ref, turn, err
+	conversation := ""
+	if r.PathValue("id") != "" {
+		if conversation, err = s.open(r, p); err != nil {
+			return ref, turn, err
+		}
 	}
 	return s.lookUpRun(r, p, conversation, r.PathValue("turn"))
 }
 
-// lookUpRun returns the turn of a run.
+// lookUpRun returns the turn of a run, which is of the conversation unless that is empty.
 func (s *surface) lookUpRun(r *http.Request, p gateway.Principal, conversation, id string) (ref runRef, turn transcript.Turn, err error) {
 	missing := notFound("run not found")
 	name, number, ok := parseRun(id)
@@ -102,10 +104,10 @@ func (s *surface) lookUpRun(r *http.Request, p gateway.Principal, conversation, 
 	switch {
 	case err != nil:
 		return ref, turn, err
-	case of != conversation, turn.EndSeq > 0 && number > turn.EndSeq-turn.FirstSeq: // no run begins after the end of its turn
+	case conversation != "" && of != conversation, turn.EndSeq > 0 && number > turn.EndSeq-turn.FirstSeq: // no run begins after the end of its turn
 		return ref, turn, missing
 	}
-	return runRef{conversation, name, number}, turn, nil
+	return runRef{of, name, number}, turn, nil
 }
 
 func (s *surface) run(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {

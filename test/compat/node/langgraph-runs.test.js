@@ -119,6 +119,8 @@ for (const [version, Client] of Object.entries(clients)) {
 
   test(`${version}: wait, join, and a run without a thread`, async () => {
     assert.deepEqual(short((await client.runs.wait(null, 'plain', { input: ask('hello') })).messages), [['human', 'hello'], ['ai', 're: hello']]);
+    const alone = await client.runs.create(null, 'plain', { input: ask('hello') });
+    assert.equal(streamed(await read(client.runs.joinStream(null, alone.run_id, { streamMode }))), 're: hello');
     const gate = crypto.randomUUID();
     const { thread_id: thread } = await client.threads.create();
     const run = await client.runs.create(thread, 'long', { input: ask(gate) });
