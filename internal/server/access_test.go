@@ -395,7 +395,7 @@ func TestWalk(t *testing.T) {
 			w := *w
 			w.t = t
 			if rt.Method == http.MethodGet && strings.HasPrefix(rt.Pattern, "/ui/") {
-				// The page's files are the same for everybody, so one call is enough.
+				// All users get the same files of the page, so one call is enough.
 				if status, _ := w.silent(rt, nil, asNobody, person{}, nil); rt.Access != server.Public || status != http.StatusOK {
 					t.Errorf("a file of the page: its access is %q, and without credentials it gets %d", rt.Access, status)
 				}
