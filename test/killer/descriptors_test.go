@@ -25,7 +25,7 @@ func TestFewDescriptors(t *testing.T) {
 		t.Fatalf("%v\n%s", err, p.said())
 	}
 	c := &leat.Client{URL: p.url(), Token: token}
-	id := converse(t, c, leat.CreateOptions{}, "hello")
+	id := converse(t, c, leat.CreateOptions{}, "count to 3")
 
 	// Each request uses its own connection, and a timeout that only a stuck gateway exceeds.
 	get := func(path string) (*http.Response, error) {
