@@ -181,7 +181,7 @@ var decided = map[string]decision{
 	"POST /langgraph/runs":                            {sight: common, body: `{"assistant_id":"a","input":{"messages":[{"type":"human","content":"x"}]}}`},
 	"POST /langgraph/runs/stream":                     {sight: scoped, body: `{"assistant_id":"a","input":{"messages":[{"type":"human","content":"x"}]}}`},
 	"POST /langgraph/runs/wait":                       {sight: scoped, body: `{"assistant_id":"a","input":{"messages":[{"type":"human","content":"x"}]}}`},
-	"GET /langgraph/runs/{turn}/stream":               {sight: own},
+	"GET /langgraph/runs/{turn}/stream":               {sight: own, alone: true},
 	"POST /langgraph/runs/cancel":                     {sight: common, body: `{"thread_id":"none"}`}, // TestRunsAreTheirs of server/langgraph checks whose are stopped
 	"POST /langgraph/threads/{id}/runs/{turn}/cancel": {sight: own, alone: true},
 

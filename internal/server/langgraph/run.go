@@ -82,18 +82,24 @@ func runOf(id, thread string, turn *transcript.Turn) runInfo {
 	}
 }
 
-// findRun returns the turn of the run in a request's path, which may have no thread.
+// findRun returns the turn of the run in a request's path. If the path has no thread, it gets that of the run, by the id of the conversation.
 func (s *surface) findRun(r *http.Request, p gateway.Principal) (ref runRef, turn transcript.Turn, err error) {
-	conversation := ""
-	if r.PathValue("id") != "" {
-		if conversation, err = s.open(r, p); err != nil {
+	if r.PathValue("id") == "" {
+		name, _, _ := parseRun(r.PathValue("turn"))
+		thread, _, err := s.gw.Turn(r.Context(), p, gateway.ActionRead, name)
+		if err != nil {
 			return ref, turn, err
 		}
+		r.SetPathValue("id", thread)
+	}
+	conversation, err := s.open(r, p)
+	if err != nil {
+		return ref, turn, err
 	}
 	return s.lookUpRun(r, p, conversation, r.PathValue("turn"))
 }
 
-// lookUpRun returns the turn of a run, which is of the conversation unless that is empty.
+// lookUpRun returns the turn of a run.
 func (s *surface) lookUpRun(r *http.Request, p gateway.Principal, conversation, id string) (ref runRef, turn transcript.Turn, err error) {
 	missing := notFound("run not found")
 	name, number, ok := parseRun(id)
@@ -104,10 +110,10 @@ func (s *surface) lookUpRun(r *http.Request, p gateway.Principal, conversation, 
 	switch {
 	case err != nil:
 		return ref, turn, err
-	case conversation != "" && of != conversation, turn.EndSeq > 0 && number > turn.EndSeq-turn.FirstSeq: // no run begins after the end of its turn
+	case of != conversation, turn.EndSeq > 0 && number > turn.EndSeq-turn.FirstSeq: // no run begins after the end of its turn
 		return ref, turn, missing
 	}
-	return runRef{of, name, number}, turn, nil
+	return runRef{conversation, name, number}, turn, nil
 }
 
 func (s *surface) run(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {

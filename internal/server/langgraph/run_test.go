@@ -203,6 +203,20 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// A run is joined without its thread by its owner only.
+func TestJoinWithoutThread(t *testing.T) {
+	h := newHarness(t, echo)
+	run := decode[runInfo](t, h.ask(http.StatusOK, "alice", http.MethodPost, "/runs", question("u", "hello", "")))
+	path := "/runs/" + run.ID + "/stream"
+	got := h.ask(http.StatusOK, "alice", http.MethodGet, path+"?stream_mode=values", "")
+	if want := h.ask(http.StatusOK, "alice", http.MethodGet, "/threads/"+run.Thread+path+"?stream_mode=values", ""); got != want || !strings.Contains(got, "hello") {
+		t.Errorf("%s, want %s", got, want)
+	}
+	h.ask(http.StatusNotFound, "bob", http.MethodGet, path, "")
+	h.ask(http.StatusNotFound, "alice", http.MethodGet, "/runs/none/stream", "")
+	h.ask(http.StatusNotFound, "alice", http.MethodGet, "/runs/"+run.ID+".x/stream", "")
+}
+
 // What runs refuse.
 func TestRunRefusals(t *testing.T) {
 	h := newHarness(t, echo)

@@ -3,7 +3,6 @@
 package langgraph
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -94,7 +93,8 @@ func (s *surface) loader(ctx context.Context, p gateway.Principal, ref runRef) f
 	return func() (*prelude, error) { return s.prelude(ctx, p, ref.conversation, ref.turn) }
 }
 
-// joinStream answers GET /threads/{id}/runs/{turn}/stream and /runs/{turn}/stream with what a client lacks of a run: all of it, or what is after Last-Event-ID.
+// joinStream answers GET /threads/{id}/runs/{turn}/stream and /runs/{turn}/stream with what a client lacks of a run: all of it, or what is after
+// Last-Event-ID.
 func (s *surface) joinStream(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	ref, _, err := s.findRun(r, p)
 	if err != nil {
@@ -126,9 +126,8 @@ func (s *surface) joinStream(w http.ResponseWriter, r *http.Request, p gateway.P
 		return err
 	}
 	defer leave()
-	thread := cmp.Or(r.PathValue("id"), ref.conversation) // a thread also has the id of its conversation
-	nameRun(w, thread, ref, names)
-	return s.follow(w, r, p, newRunWriter(modes, ref, thread, last, s.loader(r.Context(), p, ref)), stopsTurn)
+	nameRun(w, r.PathValue("id"), ref, names)
+	return s.follow(w, r, p, newRunWriter(modes, ref, r.PathValue("id"), last, s.loader(r.Context(), p, ref)), stopsTurn)
 }
 
 // follow streams a run to its end.
