@@ -26,7 +26,7 @@ type fakeConn struct {
 	raw        net.Conn
 	mu         sync.Mutex
 	seq        int
-	isAdmitted bool // the handshake has succeeded
+	isAdmitted bool // events are sent to it; guarded by f.mu
 	// isStuck drops everything that the gateway would send.
 	isStuck       atomic.Bool
 	caps          []string
@@ -96,6 +96,9 @@ func (c *fakeConn) run() {
 	if !c.handshake(b, nonce, at) {
 		return
 	}
+	c.gateway.mu.Lock()
+	c.isAdmitted = true
+	c.gateway.mu.Unlock()
 	stop := make(chan struct{})
 	defer close(stop)
 	go c.tick(stop)
@@ -199,7 +202,7 @@ func (c *fakeConn) handshake(b []byte, nonce string, at int64) bool {
 	case kerr != nil || serr != nil || p.Device.Nonce != nonce || p.Device.SignedAt != at || p.Device.ID != hex.EncodeToString(sum[:]) || !ed25519.Verify(key, []byte(signed), sig):
 		c.refuse(q.ID, "device signature invalid", map[string]any{"code": "DEVICE_AUTH_SIGNATURE_INVALID"}, websocket.StatusPolicyViolation)
 	default:
-		c.isAdmitted, c.caps = true, p.Caps
+		c.caps = p.Caps
 		c.send(map[string]any{"type": "res", "id": q.ID, "ok": true, "payload": map[string]any{
 			"type": "hello-ok", "protocol": c.gateway.protocol, "server": map[string]any{"version": "fake", "bootId": "b"},
 			"snapshot": map[string]any{"uptimeMs": time.Since(c.gateway.began).Milliseconds(), "sessionDefaults": map[string]any{"defaultAgentId": "main", "mainSessionKey": "agent:main:main"}},
@@ -229,9 +232,6 @@ func (c *fakeConn) answerWhile(proceed func(fakeRequest) bool) {
 	if err != nil || !c.handshake(b, nonce, at) {
 		return
 	}
-	c.gateway.mu.Lock()
-	c.isAdmitted = false // no events
-	c.gateway.mu.Unlock()
 	for {
 		_, b, err := c.ws.Read(context.Background())
 		var q fakeRequest
