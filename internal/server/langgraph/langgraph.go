@@ -5,6 +5,7 @@ package langgraph
 import (
 	"net/http"
 
+	"github.com/leat-dev/leat/internal/base/keylock"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/internal/chats"
@@ -22,6 +23,7 @@ type surface struct {
 	gw      *gateway.Gateway
 	chats   chats.Chats
 	viewers *server.ViewerMetrics
+	starts  keylock.Locks // by conversation: held while a run begins
 }
 
 // Register adds the routes to a server.

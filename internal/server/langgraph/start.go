@@ -126,6 +126,12 @@ func (s *surface) start(ctx context.Context, p gateway.Principal, conversation, 
 	if err != nil {
 		return ref, err
 	}
+	// Of several runs that begin at once, each sees those before it: the strategy reject accepts one of them.
+	unlock, err := s.starts.Lock(ctx, conversation)
+	if err != nil {
+		return ref, err
+	}
+	defer unlock()
 	if err := s.makeRoom(ctx, p, conversation, in.Multitask); err != nil {
 		return ref, err
 	}

@@ -1,6 +1,7 @@
 package langgraph
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -120,6 +121,36 @@ func TestMultitask(t *testing.T) {
 				t.Errorf("%d runs wait", len(runs))
 			}
 		})
+	}
+}
+
+// Of runs that begin at the same moment, the strategy reject accepts one. Without the lock, most runs of this test fail.
+func TestRejectAtOnce(t *testing.T) {
+	h := newHarness(t, waiting)
+	for i := range 30 {
+		thread := fmt.Sprint("t", i)
+		h.ask(http.StatusOK, "", http.MethodPost, "/threads", `{"thread_id":"`+thread+`"}`)
+		codes := make(chan string)
+		for j := range 8 {
+			go func() {
+				code := "no response"
+				defer func() { codes <- code }() // also if start ends the goroutine
+				code = h.start("", thread, fmt.Sprint("m", j), "hello", `,"multitask_strategy":"reject"`).Error
+			}()
+		}
+		accepted := 0
+		for range 8 {
+			switch code := <-codes; code {
+			case "":
+				accepted++
+			case "invalid_argument":
+			default:
+				t.Errorf("a run is refused with %q", code)
+			}
+		}
+		if st := h.state(thread); accepted != 1 || len(st.texts()) != 1 {
+			t.Fatalf("%d runs are accepted, and the thread has the messages %q", accepted, st.texts())
+		}
 	}
 }
 
