@@ -22,7 +22,8 @@
 //   - A status, data and a file are activities, which are replaced as a whole.
 //   - An approval and a question are interrupts at the end of the run.
 //   - A request for a tool of the page is a call without a result at the end of the run.
-//   - The outcome of the turn is that of the run. A failure, and an interruption by a restart, is a RUN_ERROR.
+//   - The outcome of the turn is that of the run. A failure, and an interruption by a restart, is a RUN_ERROR. If nothing runs any more when a client
+//     comes back, the outcome is that of the last turn.
 //
 // Notes of callbacks, turns inside other turns, and the author of a message have no event.
 //

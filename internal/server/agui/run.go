@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/internal/chats"
+	"github.com/leat-dev/leat/transcript"
 )
 
 // target is what a run streams.
@@ -20,7 +21,10 @@ type target struct {
 	turns        []string // in the order of their starts
 	isBehind     bool     // the client may lack something of what happened before the seq head
 	head         int64
-	stopsTurn    bool // the turns are stopped when the client disconnects
+	// last is the last turn of the conversation when its messages were read. If no turn is streamed, its outcome is that of the run: a page that
+	// comes back sees that the answer failed.
+	last      *transcript.Turn
+	stopsTurn bool // the turns are stopped when the client disconnects
 }
 
 // run begins or continues the turns of a thread and streams them.

@@ -94,6 +94,9 @@ func (s *surface) follow(ctx context.Context, p gateway.Principal, to *target, e
 	if err := events.sync(); err != nil { // without turns, nothing was sent
 		return err
 	}
+	if last == nil {
+		last = to.last
+	}
 	events.end(last)
 	return errors.Join(events.err, st.Write(events.take()))
 }
@@ -135,14 +138,20 @@ func (s *surface) disconnected(ctx context.Context, p gateway.Principal, to *tar
 	return nil
 }
 
-// history returns the messages of a conversation without those of the turns that are streamed. The whole conversation is read: the protocol has no
-// way to load earlier messages later.
+// history returns the messages of a conversation without those of the turns that are streamed, and notes its last turn. The whole conversation is
+// read: the protocol has no way to load earlier messages later.
 func (s *surface) history(ctx context.Context, p gateway.Principal, to *target) (list []message, err error) {
 	if to.conversation == "" {
 		return nil, nil
 	}
 	err = s.gw.ViewTranscript(ctx, p, to.conversation, func(t *transcript.Transcript) bool {
 		list = messagesOf(t, to.turns)
+		for _, turn := range t.Turns {
+			if turn.Independent() {
+				copied := *turn
+				to.last = &copied
+			}
+		}
 		return !t.Earlier
 	})
 	return list, err

@@ -128,6 +128,40 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
+// A page that comes back after an answer has failed sees that it failed. The next answer succeeds.
+func TestFailedBefore(t *testing.T) {
+	isBroken := true
+	h := newHarness(t, agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+		if err := out.Text("so far"); err != nil || !isBroken {
+			return err
+		}
+		return &agent.Error{Code: "overloaded", Message: "The model is busy."}
+	}), quota.Limits{})
+	c := &client{}
+	run := func(route, body string) {
+		t.Helper()
+		c.run(t, []byte(h.Ask(http.StatusOK, "alice", http.MethodPost, route, body)))
+	}
+	connect := func() { t.Helper(); run("/agui/agent/eliza/connect", `{"threadId":"c","runId":"r"}`) }
+	connect()
+	if c.ended != runFinished {
+		t.Errorf("a new thread ends with %s", c.ended)
+	}
+	for _, again := range []func(){func() { run(runRoute, question("c", "m1", "hi")) }, connect, connect} {
+		again()
+		if c.failure != "The model is busy." {
+			t.Errorf("the run ends with %s %q", c.ended, c.failure)
+		}
+	}
+	isBroken = false
+	for _, again := range []func(){func() { run(runRoute, question("c", "m2", "again")) }, connect} {
+		again()
+		if c.ended != runFinished || c.outcome == nil || c.outcome.Type != "success" {
+			t.Errorf("the run ends with %s %q", c.ended, c.failure)
+		}
+	}
+}
+
 // A client that disconnects stops nothing. One that asked for it stops its turn.
 //
 // The gateway notices a lost connection by itself, at a time that the test can't know. Its place in the limit of viewers tells when.

@@ -43,6 +43,7 @@ try {
   await read(other.id, 'first');
   await end('SIGKILL');
   await start({ LEAT_DRAIN: '1s' });
+  assert.equal(await read(other.id), 'response.failed'); // a started gateway may still be ending what it can't continue
   const failed = await client.responses.retrieve(other.id);
   assert.equal(failed.status, 'failed');
   assert.equal(failed.output_text, 'first');
