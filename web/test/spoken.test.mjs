@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 
 import { accessible } from "./axe.mjs";
 import { answer, ask, browser, closeBrowser, composer, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
-import { microphone, recording, tap } from "./voice.mjs";
+import { microphone, recording, recordPhases, tap, waitForPhase } from "./voice.mjs";
 
 const reason = lacking || (existsSync("/usr/bin/espeak-ng") ? "" : "needs espeak-ng; on Debian: apt-get install espeak-ng");
 
@@ -62,6 +62,7 @@ if (reason) {
     let counters;
     const page = await open(gateway, { permissions: ["microphone"], bypassCSP: true, prepare: async (p) => {
       await tap(p);
+      await recordPhases(p);
       p.on("websocket", (ws) => {
         if (!ws.url().includes("/voice")) return;
         counters = { samples: 0, atFlush: [], frames: [], sent: [] };
@@ -74,7 +75,7 @@ if (reason) {
       });
     } });
     await composer(page).press("Alt+v");
-    await panel(page).locator(".phase", { hasText: "Hearing you" }).waitFor({ timeout: 20_000 });
+    await waitForPhase(page, "Hearing you");
     await panel(page).locator(".phase", { hasText: "Speaking" }).waitFor({ timeout: 30_000 });
     await panel(page).locator(".caption", { hasText: "sentence number" }).waitFor();
     assert.match(await page.locator("article.message.user").innerText(), /sentence number 12/);

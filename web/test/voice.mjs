@@ -134,6 +134,20 @@ export class FakeVoice {
   }
 }
 
+/** Stores the phases that voice mode shows on a page in window.phases. Some last for a second only. */
+export async function recordPhases(page) {
+  await page.addInitScript(() => {
+    window.phases = [];
+    new MutationObserver(() => {
+      const phase = document.querySelector(".phase")?.textContent;
+      if (phase && phase !== window.phases.at(-1)) window.phases.push(phase);
+    }).observe(document, { subtree: true, childList: true, characterData: true });
+  });
+}
+
+/** Waits until voice mode has shown a phase, or shows it. */
+export const waitForPhase = (page, word) => page.waitForFunction((w) => window.phases.some((p) => p.includes(w)), word, { timeout: 20_000 });
+
 // The processor of the tap. It counts equal samples, so that seconds of audio are few messages.
 const tapProcessor = `
 class Tap extends AudioWorkletProcessor {

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 
 import { accessible } from "./axe.mjs";
 import { answer, ask, browser, closeBrowser, composer, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
-import { FakeVoice, microphone, recording, tap } from "./voice.mjs";
+import { FakeVoice, microphone, recording, recordPhases, tap, waitForPhase } from "./voice.mjs";
 
 const rate = 24_000;
 const panel = (page) => page.getByRole("region", { name: "Voice mode" });
@@ -131,7 +131,7 @@ if (lacking) {
   });
 
   test("an utterance is sent whole, and interrupts the answer", async () => {
-    const { page, fake } = await voicePage(gateway, { tapped: true });
+    const { page, fake } = await voicePage(gateway, { tapped: true, prepare: recordPhases });
     await start(page);
     await phase(page, "Listening");
     fake.state("speaking", "t1");
@@ -141,7 +141,7 @@ if (lacking) {
     assert.deepEqual(fake.types().slice(0, 2), ["interrupt", "start"]);
     fake.flush();
     fake.state("listening");
-    await phase(page, "Hearing you");
+    await waitForPhase(page, "Hearing you");
     await waitFor(() => fake.types().includes("stop"), "the utterance ends");
     await phase(page, "Transcribing");
     // Two seconds of speech, its first sound, and the silence after it: at 16 kHz.
