@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessible } from "./axe.mjs";
-import { ask, chooseAgent, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { ask, chooseAgent, closeBrowser, composer, current, Gateway, idle, lacking, looks, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
   test("the dashboard's appearance", { skip: lacking }, () => {});
@@ -41,7 +41,7 @@ if (lacking) {
     }
   });
 
-  for (const [theme, phone] of [["light", false], ["dark", false], ["light", true], ["dark", true]]) {
+  for (const [theme, phone] of looks) {
     const name = `${theme}, ${phone ? "phone" : "wide"}`;
     test(`accessible in every state: ${name}`, async () => {
       const page = await open(gateway, { colorScheme: theme, viewport: phone ? { width: 360, height: 740 } : { width: 1280, height: 800 } });

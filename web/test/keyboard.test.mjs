@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { accessible } from "./axe.mjs";
-import { allowed, answer, articles, ask, chooseAgent, closeBrowser, composer, current, editor, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { allowed, answer, articles, ask, chooseAgent, closeBrowser, composer, current, editor, Gateway, idle, lacking, looks, open, wantClean } from "./harness.mjs";
 
 const networkErrors = /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_RESET|Failed to load resource/;
 
@@ -570,7 +570,7 @@ if (lacking) {
     }
   });
 
-  for (const [theme, phone] of [["light", false], ["dark", false], ["light", true], ["dark", true]]) {
+  for (const [theme, phone] of looks) {
     test(`the layers are accessible: ${theme}, ${phone ? "phone" : "wide"}`, async () => {
       const page = await open(gateway, { path: "/#/c/harvest", colorScheme: theme, ...(phone && { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }) });
       await page.getByText("In autumn.").waitFor();

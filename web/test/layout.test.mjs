@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessible } from "./axe.mjs";
-import { ask, closeBrowser, composer, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { ask, closeBrowser, composer, Gateway, idle, lacking, looks, open, wantClean } from "./harness.mjs";
 
 const medium = { width: 800, height: 800 };
 const phone = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
@@ -166,29 +166,28 @@ if (lacking) {
     });
   }
 
-  for (const theme of ["light", "dark"]) {
-    for (const w of [800, 1100]) {
-      test(`accessible at ${w} px: ${theme}`, async () => {
-        const page = await open(gateway, { colorScheme: theme, viewport: { width: w, height: 800 } });
-        await accessible(page, "empty");
-        await ask(page, "tool");
-        await idle(page);
-        await accessible(page, "an answer");
-        await opener(page).click();
-        await searchBox(page).waitFor();
-        await accessible(page, "the list");
-        await page.keyboard.press("Escape");
-        await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Inspect" }).focus();
-        await page.keyboard.press("Enter");
-        await page.getByRole("treeitem").nth(2).waitFor();
-        await accessible(page, "the inspector");
-        await page.keyboard.press("Escape");
-        await page.getByRole("button", { name: "Overview" }).click();
-        await page.getByRole("region", { name: "Live turns" }).waitFor();
-        await accessible(page, "the overview");
-        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "it is not wider than the window");
-        await wantClean(page, { console: /404/ });
-      });
-    }
+  for (const [theme, isNarrow] of looks) {
+    const w = isNarrow ? 800 : 1100;
+    test(`accessible at ${w} px: ${theme}`, async () => {
+      const page = await open(gateway, { colorScheme: theme, viewport: { width: w, height: 800 } });
+      await accessible(page, "empty");
+      await ask(page, "tool");
+      await idle(page);
+      await accessible(page, "an answer");
+      await opener(page).click();
+      await searchBox(page).waitFor();
+      await accessible(page, "the list");
+      await page.keyboard.press("Escape");
+      await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Inspect" }).focus();
+      await page.keyboard.press("Enter");
+      await page.getByRole("treeitem").nth(2).waitFor();
+      await accessible(page, "the inspector");
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Overview" }).click();
+      await page.getByRole("region", { name: "Live turns" }).waitFor();
+      await accessible(page, "the overview");
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "it is not wider than the window");
+      await wantClean(page, { console: /404/ });
+    });
   }
 }

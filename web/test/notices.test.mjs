@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessible } from "./axe.mjs";
-import { closeBrowser, Gateway, lacking, open, wantClean } from "./harness.mjs";
+import { closeBrowser, Gateway, lacking, looks, open, wantClean } from "./harness.mjs";
 import { RawBrowser } from "./raw.mjs";
 
 const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -172,7 +172,7 @@ if (lacking) {
     ["denied", /^Blocked in this browser/, () => Object.defineProperty(Notification, "permission", { value: "denied" })],
     ["off", /^Shown when/, () => Object.defineProperty(Notification, "permission", { value: "default" })],
   ];
-  for (const [theme, phone] of [["light", false], ["dark", false], ["light", true], ["dark", true]]) {
+  for (const [theme, phone] of looks) {
     test(`the switch says why it can't be used: ${theme}, ${phone ? "phone" : "wide"}`, async () => {
       for (const [name, want, prepare] of cases) {
         const page = await open(gateway, { colorScheme: theme, viewport: phone ? { width: 360, height: 740 } : { width: 1280, height: 800 }, prepare: (p) => p.addInitScript(prepare) });

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { answer, ask, closeBrowser, composer, copy, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { answer, ask, closeBrowser, composer, copy, current, Gateway, idle, lacking, looks, open, wantClean } from "./harness.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
@@ -52,7 +52,8 @@ if (lacking) {
     return open(gateway, { path: `/#/c/${id}`, ...options });
   }
 
-  for (const [theme, width] of [["light", 1280], ["dark", 1280], ["light", 390], ["dark", 390]]) {
+  for (const [theme, phone] of looks) {
+    const width = phone ? 390 : 1280;
     test(`every part, ${theme}, ${width} px wide`, async () => {
       const page = await open(gateway, { path: "/#/c/gallery", colorScheme: theme, viewport: { width, height: 1000 } });
       await page.getByText("That is all.").waitFor();
