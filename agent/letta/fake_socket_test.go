@@ -485,5 +485,9 @@ func (f *appServer) agent(options map[string]string) *socketAgent {
 	}
 	k := a.(*socketAgent)
 	k.times = quick
+	// The end of another test's server closes the idle connections of the default transport, also one whose response is just being read.
+	transport := &http.Transport{}
+	f.t.Cleanup(transport.CloseIdleConnections)
+	k.client.Transport = transport
 	return k
 }
