@@ -96,6 +96,8 @@ export interface Turn {
   source?: string;
   id: string; agent?: string; answers?: string; parent?: string; state: TurnState; outcome?: Outcome; reason?: string; by?: string; error?: Failure;
   usage?: Usage; phase?: string; step?: number; model?: string; upstream?: Upstream; requests?: Request[];
+  /** The requests that were open when they were answered, in the order of the answers: the newest 100. */
+  answered?: AnsweredRequest[];
   queuedAt?: number; startedAt?: number; endedAt?: number; firstSeq?: number; endSeq?: number;
 }
 
