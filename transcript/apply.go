@@ -5,7 +5,6 @@ package transcript
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/leat-dev/leat/event"
 )
@@ -149,7 +148,8 @@ func (t *Transcript) turn(e *event.Event) {
 	case event.TurnResume:
 		t.answer(turn, e)
 		return
-	// An end is applied once: apply has returned for a turn that has ended.
+	// An end is applied once: apply has returned for a turn that has ended. Questions that are still open are dropped, because they have no
+	// answer.
 	case event.TurnEnd:
 		turn.State, turn.Outcome, turn.Reason, turn.StoppedBy, turn.Error, turn.Usage = TurnEnded, b.Outcome, b.Reason, b.StoppedBy, b.Error, b.Usage
 		turn.EndedAt, turn.EndSeq, turn.Requests, turn.answeredAt = e.At, e.Seq, nil, nil
@@ -177,37 +177,6 @@ func (t *Transcript) turn(e *event.Event) {
 	setIfAny(&turn.Model, b.Model)
 	setIfAny(&turn.Step, b.Step)
 	setIfAny(&turn.Upstream, b.Upstream)
-}
-
-// wait adds a question, unless it is open already or was answered by a later event.
-func (t *Transcript) wait(turn *Turn, e *event.Event) {
-	r := e.Get().Request
-	if r == nil || e.Seq <= turn.answeredAt[r.ID] {
-		return
-	}
-	if slices.ContainsFunc(turn.Requests, func(open *Request) bool { return open.ID == r.ID }) {
-		return
-	}
-	turn.Requests = append(turn.Requests, &Request{Request: *r, At: e.At, seq: e.Seq})
-	if turn.State == TurnRunning {
-		turn.State = TurnWaiting
-	}
-}
-
-// answer closes a question. The seq of the answer is stored, so that the question isn't opened again if its event arrives once more.
-func (t *Transcript) answer(turn *Turn, e *event.Event) {
-	a := e.Get().Answer
-	if a == nil || e.Seq <= turn.answeredAt[a.ID] {
-		return
-	}
-	if turn.answeredAt == nil {
-		turn.answeredAt = map[string]int64{}
-	}
-	turn.answeredAt[a.ID] = e.Seq
-	turn.Requests = slices.DeleteFunc(turn.Requests, func(r *Request) bool { return r.ID == a.ID && r.seq < e.Seq })
-	if len(turn.Requests) == 0 && turn.State == TurnWaiting {
-		turn.State = TurnRunning
-	}
 }
 
 // close ends the messages and parts that the turn left open, at the turn's end. Tools that are still running have failed, because

@@ -47,6 +47,7 @@ const (
 	opened = "message m turn=t assistant state= ended=false\n"
 	closed = "message m turn=t assistant state= ended=true\n"
 	runs   = "\nturn t running  phase="
+	noText = ` answered=[{"id":"r","kind":"input"}]`
 	done   = "\nturn t ended completed phase="
 	end    = `{"type":"turn.end","turn":"t","outcome":"completed"}
 		`
@@ -232,14 +233,14 @@ func TestApply(t *testing.T) {
 			events: begin + `{"type":"turn.wait","turn":"t","request":{"id":"r","kind":"input"}}
 				{"type":"turn.wait","turn":"t","request":{"id":"s","kind":"approval"}}
 				{"type":"turn.resume","turn":"t","answer":{"id":"r"}}`,
-			want: opened + part("p", "text", plain) + "\nturn t waiting  phase= request=s",
+			want: opened + part("p", "text", plain) + "\nturn t waiting  phase= request=s" + noText,
 		},
 		{
 			name: "a request that was answered is not asked again",
 			events: begin + `{"seq":4,"type":"turn.wait","turn":"t","request":{"id":"r","kind":"input"}}
 				{"seq":5,"type":"turn.resume","turn":"t","answer":{"id":"r"}}
 				{"seq":4,"type":"turn.wait","turn":"t","request":{"id":"r","kind":"input"}}`,
-			want: opened + part("p", "text", plain) + runs,
+			want: opened + part("p", "text", plain) + runs + noText,
 		},
 		{
 			name: "a turn is queued, then runs",

@@ -38,6 +38,11 @@ func (s *Snapshot) UnmarshalJSON(b []byte) error {
 				return fmt.Errorf("transcript: decode: turn %s: request %d is null", turn.ID, j)
 			}
 		}
+		for j := range turn.Answered {
+			if turn.Answered[j].ID == "" {
+				return fmt.Errorf("transcript: decode: turn %s: answered request %d has no id", turn.ID, j)
+			}
+		}
 	}
 	*s = Snapshot{Seq: w.Seq, Title: w.Title, Metadata: w.Metadata, Messages: w.Messages, Turns: w.Turns}
 	return nil

@@ -49,6 +49,11 @@ func (p *Part) MarshalJSON() ([]byte, error) {
 // size estimates the length of the JSON, with 3 % more for escapes in texts, so that the buffer seldom has to grow and be copied.
 func (s *Snapshot) size() int {
 	n := 512 + 512*len(s.Turns)
+	for _, turn := range s.Turns {
+		for i := range turn.Answered {
+			n += 200 + len(turn.Answered[i].Prompt) + len(turn.Answered[i].Text)
+		}
+	}
 	for _, m := range s.Messages {
 		n += m.Size() + m.Size()/32 + 300*len(m.Parts)
 	}

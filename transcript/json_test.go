@@ -28,6 +28,8 @@ const everything = `
 	{"at":11,"type":"part.end","turn":"t","message":"m","part":"p"}
 	{"at":12,"type":"message.end","turn":"t","message":"m","reason":"stop"}
 	{"at":13,"type":"turn.wait","turn":"t","request":{"id":"q","kind":"approval","tool":"bash","part":"p","prompt":"ok?","options":["yes","no"],"data":{"z":1}}}
+	{"at":13,"type":"turn.wait","turn":"t","request":{"id":"o","kind":"approval","tool":"rm","part":"p","prompt":"sure?","options":["yes"],"data":1}}
+	{"at":14,"type":"turn.resume","turn":"t","answer":{"id":"o","decision":"yes","text":"but <slowly>","by":"i"}}
 	{"at":14,"type":"turn.start","turn":"t2"}
 	{"at":15,"type":"turn.end","turn":"t2","outcome":"failed","reason":"r","by":"i","error":{"message":"no"},"usage":{"model":"m","input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"cost":0.5}}`
 
@@ -37,7 +39,7 @@ func TestSnapshotJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `x{"seq":17,"title":"T \"<&","metadata":{"b":{"x":[1,2]},"c":"d"},"messages":[` +
+	const want = `x{"seq":19,"title":"T \"<&","metadata":{"b":{"x":[1,2]},"c":"d"},"messages":[` +
 		`{"id":"u","role":"user","author":{"id":"i","name":"n"},"source":"native","at":2,"endAt":2,"state":"rejected","stateTurn":"t","stateReason":"because","ended":true,"parts":[` +
 		`{"id":"p1","kind":"text","at":2,"endAt":2,"ended":true,"text":"hi\u2028\u0000<&"},` +
 		`{"id":"p2","kind":"media","join":"\n\n","media":{"url":"/f","mime":"image/png","name":"f","size":3,"alt":"a"},"at":2,"endAt":2,"ended":true},` +
@@ -46,8 +48,9 @@ func TestSnapshotJSON(t *testing.T) {
 		`{"id":"m","turn":"t","role":"assistant","at":7,"endAt":12,"ended":true,"stopReason":"stop","parts":[` +
 		`{"id":"p","kind":"tool","name":"bash","call":"c1","mediaType":"text/plain","join":"\n\n","state":"failed","title":"run","error":{"code":"E","message":"no","retryable":true},"at":8,"endAt":11,"ended":true,"input":"in","output":"out","stderr":"err"}]}],` +
 		`"turns":[{"id":"t","agent":"demo","answers":"u","parent":"t0","state":"waiting","phase":"thinking","step":2,"model":"m","upstream":{"run":"r","cursor":"c"},` +
-		`"requests":[{"id":"q","kind":"approval","tool":"bash","part":"p","prompt":"ok?","options":["yes","no"],"data":{"z":1},"at":13}],"queuedAt":3,"startedAt":5,"firstSeq":3},` +
-		`{"id":"t2","state":"ended","outcome":"failed","reason":"r","by":"i","error":{"message":"no"},"usage":{"model":"m","input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"cost":0.5},"startedAt":14,"endedAt":15,"firstSeq":16,"endSeq":17}]}`
+		`"requests":[{"id":"q","kind":"approval","tool":"bash","part":"p","prompt":"ok?","options":["yes","no"],"data":{"z":1},"at":13}],` +
+		`"answered":[{"id":"o","kind":"approval","tool":"rm","part":"p","prompt":"sure?","decision":"yes","text":"but <slowly>","by":"i","at":14}],"queuedAt":3,"startedAt":5,"firstSeq":3},` +
+		`{"id":"t2","state":"ended","outcome":"failed","reason":"r","by":"i","error":{"message":"no"},"usage":{"model":"m","input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"cost":0.5},"startedAt":14,"endedAt":15,"firstSeq":18,"endSeq":19}]}`
 	if d := cmp.Diff(want, string(b)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -89,10 +92,11 @@ func TestSnapshotJSONOfBrokenData(t *testing.T) {
 }
 
 func FuzzSnapshotJSON(f *testing.F) {
-	f.Add([]byte(`{"seq":1,"messages":[{"id":"m","parts":[{"id":"p","kind":"text","text":"a","history":["b"]}]}],"turns":[{"id":"t","requests":[{"id":"r"}]}]}`))
+	f.Add([]byte(`{"seq":1,"messages":[{"id":"m","parts":[{"id":"p","kind":"text","text":"a","history":["b"]}]}],"turns":[{"id":"t","requests":[{"id":"r"}],"answered":[{"id":"q","text":"a"}]}]}`))
 	f.Add([]byte(`{"messages":[null]}`))
 	f.Add([]byte(`{"messages":[{"id":"m","parts":[null]}],"turns":[null],"metadata":{"a":null}}`))
 	f.Add([]byte(`{"messages":[{"id":"m","parts":[{"id":"p","text":null,"data":null,"history":[""," a"]}]}],"turns":[{"id":"t","requests":[null]}]}`))
+	f.Add([]byte(`{"turns":[{"id":"t","answered":[null]}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var s transcript.Snapshot
 		if json.Unmarshal(b, &s) != nil {

@@ -123,7 +123,7 @@ func TestReaders(t *testing.T) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	all := readings(t)
+	all := append(readings(t), answeredReadings(t)...)
 	faults := map[string]int{}
 	for _, r := range all {
 		faults[r.Steps[len(r.Steps)-1].Fault]++

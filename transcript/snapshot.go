@@ -137,7 +137,7 @@ func copyMessages(messages []*Message) []*Message {
 	return copies
 }
 
-// copyTurn copies a turn with its questions. An empty list of questions is nil, so that a copy equals the turn as JSON.
+// copyTurn copies a turn with its questions. The answered ones are shared. An empty list of questions is nil, so that a copy equals the turn as JSON.
 func copyTurn(turn *Turn) *Turn {
 	c := *turn
 	c.Requests = make([]*Request, len(turn.Requests))
@@ -148,6 +148,8 @@ func copyTurn(turn *Turn) *Turn {
 	if len(c.Requests) == 0 {
 		c.Requests = nil
 	}
+	// The copy has no spare capacity, so that an append to it doesn't write into the memory of the original.
+	c.Answered = slices.Clip(turn.Answered)
 	c.answeredAt = maps.Clone(turn.answeredAt)
 	return &c
 }

@@ -129,6 +129,9 @@ type Turn struct {
 	Model     string          `json:"model,omitempty"`
 	Upstream  *event.Upstream `json:"upstream,omitempty"`
 	Requests  []*Request      `json:"requests,omitempty"` // open ones
+	// Answered are the requests that were open when an answer came, in the order of the answers: the newest [MaxAnswered] ones. The end of
+	// the turn keeps them. Entries are never overwritten in place, so a copy of the slice is a copy of the list.
+	Answered []AnsweredRequest `json:"answered,omitempty"`
 
 	QueuedAt  int64 `json:"queuedAt,omitempty"` // epoch milliseconds
 	StartedAt int64 `json:"startedAt,omitempty"`
@@ -148,6 +151,27 @@ type Request struct {
 	At  int64 `json:"at,omitempty"` // epoch milliseconds
 	seq int64
 }
+
+// AnsweredRequest is a question of a turn with its answer. The details and options of the question are left out, because every snapshot
+// contains all answered questions of its turns. The prompt and the text are cut for the same reason: a text may be the result of a tool.
+type AnsweredRequest struct {
+	ID       string            `json:"id"`
+	Kind     event.RequestKind `json:"kind"`
+	Tool     string            `json:"tool,omitempty"`
+	Part     string            `json:"part,omitempty"`
+	Prompt   string            `json:"prompt,omitempty"` // the first MaxAnsweredPrompt characters
+	Decision event.Decision    `json:"decision,omitempty"`
+	Text     string            `json:"text,omitempty"` // the first MaxAnsweredText characters
+	Subject  string            `json:"by,omitempty"`   // of the user who answered
+	At       int64             `json:"at,omitempty"`   // of the answer, epoch milliseconds
+}
+
+// The limits of a turn's answered requests. A character is a Unicode code point.
+const (
+	MaxAnswered       = 100
+	MaxAnsweredPrompt = 10_000
+	MaxAnsweredText   = 1000
+)
 
 // Message returns the message with that id, or nil.
 func (t *Transcript) Message(id string) *Message { return t.messages[id] }

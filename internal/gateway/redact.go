@@ -132,6 +132,7 @@ func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject 
 		if err := g.journal.Blank(ctx, conversation, func(e *event.Event) bool { return saidBy(e, subject) }); err != nil {
 			return ack, JournalError("redact", err)
 		}
+		w.feed.Forget(subject)
 		if len(w.info().Open) == 0 {
 			g.compactor.add(conversation, ack.Seq)
 		}

@@ -302,6 +302,41 @@ func TestStopSaysWho(t *testing.T) {
 	})
 }
 
+// The fold of a loaded conversation forgets the answers of a guest together with the log: it would otherwise send them with each snapshot.
+func TestRedactedAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+			_, err := out.Ask(ctx, event.Request{ID: "q", Kind: event.RequestInput, Prompt: "Who?"})
+			return err
+		})), nil)
+		defer h.close()
+		conv := h.create(alice)
+		h.share(conv, "bob", gateway.AccessWrite)
+		turn := h.send(conv, "go").Turn
+		h.until(conv, func(tr *transcript.Transcript) bool { return tr.Turn(turn) != nil && len(tr.Turn(turn).Requests) == 1 })
+		if err := h.try(bob, conv, gateway.Command{Type: gateway.CommandAnswer, Turn: turn, Request: "q", Text: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		h.ended(conv, turn)
+		answered := func() transcript.AnsweredRequest {
+			all := h.view(conv).Turn(turn).Answered
+			if len(all) != 1 {
+				t.Fatalf("answered: %+v", all)
+			}
+			return all[0]
+		}
+		if a := answered(); a.Text != "me" || a.Subject != "bob" || a.Prompt != "Who?" {
+			t.Errorf("before: %+v", a)
+		}
+		if _, err := h.Guests().Redact(t.Context(), admin, conv, "bob"); err != nil {
+			t.Fatal(err)
+		}
+		if a := answered(); a.Text != "" || a.Subject != "" || a.Prompt != "Who?" {
+			t.Errorf("after the redaction: %+v", a)
+		}
+	})
+}
+
 // All grants to a subject can be revoked at once, for example when the user leaves.
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

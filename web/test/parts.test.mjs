@@ -471,10 +471,12 @@ if (lacking) {
     assert.equal(await card.count(), 1, "nothing is answered by Enter");
     await other.locator(".ask").getByRole("button", { name: "Always allow deploy" }).click();
     await page.getByText("decision allow-always").waitFor();
-    await page.getByText("Allowed deploy from now on in another window").waitFor();
-    await other.getByText("You allowed deploy from now on").waitFor();
+    await page.locator(".answered", { hasText: "May I deploy? Allowed deploy from now on" }).waitFor();
+    await other.locator(".answered", { hasText: "May I deploy? You allowed deploy from now on" }).waitFor();
     assert.equal(await card.count(), 0);
     await idle(page);
+    await page.reload();
+    await page.locator(".answered", { hasText: "May I deploy? Allowed deploy from now on" }).waitFor();
     await ask(page, 'ask {"tool":"deploy"}');
     await card.getByRole("button", { name: "Deny" }).focus();
     await page.keyboard.press("Enter");
@@ -502,6 +504,9 @@ if (lacking) {
     await page.getByText("decision , text a word of mine").waitFor();
     await page.getByText("You answered: a word of mine").waitFor();
     await idle(page);
+    await page.reload();
+    await page.locator(".answered", { hasText: "What is it called? Answered: a word of mine" }).waitFor();
+    assert.deepEqual(await page.locator(".answered").allInnerTexts(), ["Which colour? Answered “dark blue”", "What is it called? Answered: a word of mine"]);
     await wantClean(page);
   });
 

@@ -2,7 +2,7 @@
 // package transcript in Go. It has no imports at run time, because a Go test runs the compiled file against that package. Every
 // change of a message, part or turn increases its `version`, so that only changed ones have to be drawn or copied.
 
-import type { Author, Event, Failure, Field, Json, Media, Message, MessageState, Metadata, NewPart, Page, Part, PartAppend, PartKind, PartReplace, PartState, Request, Role, Snapshot, Sum, Turn } from "./wire.js";
+import type { AnsweredRequest, Answer, Author, Event, Failure, Field, Json, Media, Message, MessageState, Metadata, NewPart, Page, Part, PartAppend, PartKind, PartReplace, PartState, Request, Role, Snapshot, Sum, Turn } from "./wire.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -44,11 +44,12 @@ export interface MessageRecord {
   floor: number; updated: number; closed: number;
 }
 
-export interface TurnRecord extends Omit<Turn, "requests"> {
+export interface TurnRecord extends Omit<Turn, "requests" | "answered"> {
   requests: (Request & { seq?: number })[];
+  answered: AnsweredRequest[];
   version: number; updated: number;
-  /** Answered requests, and the seq of each answer. */
-  answered: Map<string, number>;
+  /** The seq of each answer, by the id of its request. */
+  answeredAt: Map<string, number>;
 }
 
 /** Why the reader has to subscribe again without a cursor. A mismatch names the text that differs from the gateway's. */
@@ -88,8 +89,28 @@ function note(history: string[], text: string, extend = false): void {
   history.splice(0, i);
 }
 
-function newTurn(t: Omit<Turn, "requests"> & { requests?: Request[] }): TurnRecord {
-  return { ...t, requests: t.requests ?? [], updated: 0, answered: new Map(), version: 1 };
+// The limits of a turn's answered requests, in entries and in characters. They must equal those of the gateway's fold.
+const maxAnswered = 100;
+const maxAnsweredPrompt = 10_000;
+const maxAnsweredText = 1000;
+
+// answerEntry returns the entry for an answer, without empty members.
+function answerEntry(r: Request, a: Answer, at: number | undefined): AnsweredRequest {
+  return {
+    id: r.id, kind: r.kind, ...(r.tool && { tool: r.tool }), ...(r.part && { part: r.part }), ...(r.prompt && { prompt: firstCharacters(r.prompt, maxAnsweredPrompt) }),
+    ...(a.decision && { decision: a.decision }), ...(a.text && { text: firstCharacters(a.text, maxAnsweredText) }), ...(a.by && { by: a.by }), ...(at && { at }),
+  };
+}
+
+// firstCharacters returns the first n characters of a text. One outside of the Basic Multilingual Plane has two units.
+function firstCharacters(text: string, n: number): string {
+  let i = 0;
+  for (; n > 0 && i < text.length; n--) i += text.codePointAt(i)! > 0xffff ? 2 : 1;
+  return text.slice(0, i);
+}
+
+function newTurn(t: Turn): TurnRecord {
+  return { ...t, requests: t.requests ?? [], answered: t.answered ?? [], updated: 0, answeredAt: new Map(), version: 1 };
 }
 
 type Piece = { first: PartAppend | PartReplace; text: string; length: number };
@@ -294,13 +315,15 @@ export class Transcript {
     }
     if (e.type === "turn.wait") {
       const r = e.request;
-      if (!r || e.seq <= (t.answered.get(r.id) || 0) || t.requests.some((o) => o.id === r.id)) return;
+      if (!r || e.seq <= (t.answeredAt.get(r.id) || 0) || t.requests.some((o) => o.id === r.id)) return;
       t.requests = [...t.requests, { ...r, ...(e.at && { at: e.at }), seq: e.seq }];
       if (t.state === "running") t.state = "waiting";
     } else if (e.type === "turn.resume") {
       const a = e.answer;
-      if (!a || e.seq <= (t.answered.get(a.id) || 0)) return;
-      t.answered.set(a.id, e.seq);
+      if (!a || e.seq <= (t.answeredAt.get(a.id) || 0)) return;
+      t.answeredAt.set(a.id, e.seq);
+      const request = t.requests.find((r) => r.id === a.id && (r.seq || 0) < e.seq);
+      if (request) t.answered = [...t.answered, answerEntry(request, a, e.at)].slice(-maxAnswered);
       t.requests = t.requests.filter((r) => r.id !== a.id || (r.seq || 0) >= e.seq);
       if (t.requests.length === 0 && t.state === "waiting") t.state = "running";
     } else if (e.type === "turn.end") {
@@ -454,5 +477,6 @@ export function messageDocument(m: MessageRecord): Message {
 export function turnDocument(t: TurnRecord): Turn {
   const result = copyNonEmpty(t, turnKeys) as unknown as Turn;
   if (t.requests.length) result.requests = t.requests.map(({ seq: _, ...r }) => r);
+  if (t.answered.length) result.answered = t.answered;
   return result;
 }

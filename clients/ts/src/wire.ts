@@ -31,6 +31,12 @@ export interface Request {
 
 export interface Answer { id: string; decision?: string; text?: string; by?: string }
 
+/**
+ * A question of a turn with its answer, without the question's details and options. prompt has at most 10,000 characters, and text 1,000.
+ * at is the time of the answer, in epoch milliseconds.
+ */
+export interface AnsweredRequest extends Answer { kind: Request["kind"]; tool?: string; part?: string; prompt?: string; at?: number }
+
 /** A part of a message that is sent or added as a whole. */
 export interface NewPart { id?: string; kind: PartKind; text?: string; media?: Media; data?: Json; history?: string[] }
 
@@ -96,6 +102,8 @@ export interface Turn {
   source?: string;
   id: string; agent?: string; answers?: string; parent?: string; state: TurnState; outcome?: Outcome; reason?: string; by?: string; error?: Failure;
   usage?: Usage; phase?: string; step?: number; model?: string; upstream?: Upstream; requests?: Request[];
+  /** The requests that were open when they were answered, in the order of the answers: the newest 100. */
+  answered?: AnsweredRequest[];
   queuedAt?: number; startedAt?: number; endedAt?: number; firstSeq?: number; endSeq?: number;
 }
 

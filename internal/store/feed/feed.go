@@ -183,6 +183,16 @@ func (f *Feed) Publish(events []event.Event) error {
 	return nil
 }
 
+// Forget removes what a subject has left in the turns of the fold, after the journal has blanked the events of that subject. Readers that are
+// behind get the blanked events, because the feed's own copies of them are dropped too.
+func (f *Feed) Forget(subject string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fold.Forget(subject)
+	f.tail.reset(f.head)
+	f.clearCache()
+}
+
 // take folds the next event and adds it to the tail. The caller holds mu.
 func (f *Feed) take(e *event.Event) {
 	f.state.take(e, f.registry.cfg, 0, f.id)

@@ -191,7 +191,7 @@ const alone: Around = {};
 function Answerless({ turn, at, again, hold }: { turn: Turn; at: Around; again?: (() => void) | undefined; hold: Hold }) {
   return (
     <article className="message assistant" data-depth={at.depth ? Math.min(at.depth, 3) : undefined} aria-label="Answer" aria-busy={turn.state !== "ended"} tabIndex={-1}>
-      <Answers turn={turn.id} />
+      <Answers turn={turn} />
       {turn.state === "ended" ? <TurnEnd turn={turn} said={false} again={again} hold={hold} /> : <Activity turn={turn} />}
     </article>
   );

@@ -78,7 +78,7 @@ export const Message = memo(function Message({ conversation, message: m, pending
         <div className="bubble">{editing ? <EditMessage conversation={conversation.id} message={m} send={resend} close={() => edit(undefined)} /> : parts}</div>
       ) : parts}
       {isOwn && <Delivery conversation={conversation} message={m} pending={pending} turn={targetTurn} change={change} />}
-      {last && turn && <Answers turn={turn.id} />}
+      {last && turn && <Answers turn={turn} />}
       {last && turn?.state === "ended" && <TurnEnd turn={turn} said={m.parts.length > 0} again={newest ? retry : undefined} hold={hold} />}
       <footer className="acts" data-ready={(!growing && !isRunning) || undefined} data-live={isRunning || undefined}>
         {isRunning ? <Activity turn={turn} message={m} /> : (

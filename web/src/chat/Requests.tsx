@@ -1,12 +1,11 @@
 // The requests of turns to the user: approvals and questions. The first answer from any device counts.
 
 import type { Conversation, Json, Message, Request, Turn } from "@leat/client";
-import { type FormEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type FormEvent, useLayoutEffect, useRef, useState } from "react";
 
 import { subject } from "../gateway";
-import { useStore } from "../store";
 import { Clock } from "../ui/Clock";
-import { answers, followAnswers, noteAsked, noteMine } from "./answers";
+import { isMine, noteMine } from "./answers";
 import { choices, did } from "./choices";
 import { Boundary } from "./parts/Boundary";
 import { Fields } from "./parts/Fields";
@@ -16,11 +15,7 @@ import { Mark } from "./parts/Mark";
 import { line, lines } from "./parts/marks";
 
 export function Requests({ conversation, turns, messages }: { conversation: Conversation; turns: readonly Turn[]; messages: readonly Message[] }) {
-  useEffect(() => followAnswers(conversation), [conversation]);
   const open = turns.flatMap((t) => (t.state === "ended" ? [] : (t.requests ?? []).map((request) => ({ turn: t, request }))));
-  useEffect(() => {
-    for (const { turn, request } of open) noteAsked(turn.id, request);
-  });
   return <>{open.map(({ turn, request }) => (
     <Boundary key={`${turn.id} ${request.id}`} of={request} broken={(message) => <p className="bad">Couldn’t show a question from the agent: {line(message)}</p>}>
       <Ask conversation={conversation} turn={turn} request={request} args={argumentsOf(request, turn, messages)} />
@@ -93,17 +88,14 @@ function Ask({ conversation, turn, request: r, args }: AskProps) {
   );
 }
 
-/** The answers that were given in a turn, and from which device. */
-export function Answers({ turn }: { turn: string }) {
-  const entries = useStore(answers).get(turn);
-  if (!entries) return null;
-  return <>{entries.map((a) => {
-    const denied = did(a.request, a.decision).startsWith("denied");
-    const summary = did(a.request, a.decision);
+/** The requests of a turn that were answered, and by whom. */
+export function Answers({ turn }: { turn: Turn }) {
+  return <>{turn.answered?.map((a) => {
+    const summary = did(a, a.decision ?? "");
     return (
-      <p key={a.request.id} className="answered" data-decision={line(a.decision, 60)}>
-        <Mark of={denied ? "denied" : "done"} named={false} />
-        <span>{a.here || a.by && a.by === subject() ? `You ${summary}` : `${summary.charAt(0).toUpperCase()}${summary.slice(1)} ${a.by ? `by ${line(a.by, 60)}` : "in another window"}`}{a.text && `: ${line(a.text, 200)}`}</span>
+      <p key={`${a.id} ${a.at}`} className="answered" data-decision={line(a.decision ?? "", 60)}>
+        <Mark of={summary.startsWith("denied") ? "denied" : "done"} named={false} />
+        <span>{a.prompt && <>{line(a.prompt, 200)} </>}{isMine(turn.id, a.id) || a.by && a.by === subject() ? `You ${summary}` : `${summary.charAt(0).toUpperCase()}${summary.slice(1)}${a.by ? ` by ${line(a.by, 60)}` : ""}`}{a.text && `: ${line(a.text, 200)}`}</span>
       </p>
     );
   })}</>;

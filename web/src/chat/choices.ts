@@ -10,10 +10,11 @@ const lasting = /always|session|remember|permanent|forever|all\b/i;
 
 export interface Choice { decision: string; label: string; tone: "refuse" | "allow" | "always" | "other" }
 
+const tone = (o: string): Choice["tone"] => (refuses.test(o) ? "refuse" : lasting.test(o) ? "always" : allows.test(o) ? "allow" : "other");
+
 export function choices(r: Request): Choice[] {
   const options = [...new Set(r.options ?? [])];
   if (r.kind === "input") return options.map((o) => ({ decision: o, label: line(o, 120), tone: "other" }));
-  const tone = (o: string): Choice["tone"] => (refuses.test(o) ? "refuse" : lasting.test(o) ? "always" : allows.test(o) ? "allow" : "other");
   const ordered = options.map((o): Choice => ({ decision: o, label: label(o, r.tool), tone: tone(o) }));
   // Every approval can be refused or granted once, even if the agent offers only other answers.
   if (!ordered.some((c) => c.tone === "refuse")) ordered.push({ decision: "deny", label: "Deny", tone: "refuse" });
@@ -36,11 +37,11 @@ function words(o: string): string {
 }
 
 /** Describes a given answer in the past tense. */
-export function did(r: Request, decision: string): string {
-  const c = choices(r).find((x) => x.decision === decision);
+export function did(r: Pick<Request, "kind" | "tool">, decision: string): string {
+  const effect = r.kind === "input" ? "other" : tone(decision);
   const target = r.tool ? ` ${line(r.tool, 60)}` : "";
-  if (decision === "deny" || c?.tone === "refuse") return `denied${target}`;
-  if (c?.tone === "always") return `allowed${target} from now on`;
-  if (decision === "approve" || c?.tone === "allow") return `allowed${target}`;
+  if (decision === "deny" || effect === "refuse") return `denied${target}`;
+  if (effect === "always") return `allowed${target} from now on`;
+  if (decision === "approve" || effect === "allow") return `allowed${target}`;
   return decision ? `answered “${line(decision, 120)}”` : "answered";
 }

@@ -14,15 +14,16 @@ from .errors import (
 )  # fmt: skip
 from .follow import AnswerStream, Follow
 from .types import (
-    Ack, Agent, Answer, Author, ClientTool, Event, Failure, Grant, Media, Message, Part, Request, State, Summary, Turn, Usage,
+    Ack, Agent, Answer, AnsweredRequest, Author, ClientTool, Event, Failure, Grant, Media, Message, Part, Request, State, Summary, Turn,
+    Usage,
 )  # fmt: skip
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Ack", "Agent", "Answer", "AnswerStream", "AsyncAnswerStream", "AsyncClient", "AsyncConversation", "AsyncFollow",
-    "AuthenticationError", "Author", "Client", "ClientTool", "ClosedError", "ConflictError", "ConnectionLostError", "Conversation", "DamagedError",
-    "DeletedError", "Event", "Failure", "Follow", "ForbiddenError", "Grant", "InvalidError", "LeatError", "LimitError", "Media",
+    "Ack", "Agent", "Answer", "AnswerStream", "AnsweredRequest", "AsyncAnswerStream", "AsyncClient", "AsyncConversation",
+    "AsyncFollow", "AuthenticationError", "Author", "Client", "ClientTool", "ClosedError", "ConflictError", "ConnectionLostError",
+    "Conversation", "DamagedError", "DeletedError", "Event", "Failure", "Follow", "ForbiddenError", "Grant", "InvalidError", "LeatError", "LimitError", "Media",
     "Message", "NotFoundError", "Part", "ProtocolError", "Request", "ServerError", "State", "Summary", "TokenError", "Turn",
     "UnavailableError", "Usage",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._fold import FIELDS, Document, MessageRecord, PartRecord, Transcript, TurnRecord
-from .types import Author, Event, Failure, Media, Message, Part, Request, State, Turn, Usage, parse, parse_optional
+from .types import AnsweredRequest, Author, Event, Failure, Media, Message, Part, Request, State, Turn, Usage, parse, parse_optional
 
 
 def part_document(p: PartRecord) -> Document:
@@ -26,6 +26,8 @@ def turn_document(t: TurnRecord) -> Document:
     result = {k: v for k, v in t.document.items() if not _is_empty(v)}
     if t.requests:
         result["requests"] = list(t.requests)
+    if t.answered:
+        result["answered"] = list(t.answered)
     return result
 
 
@@ -45,8 +47,9 @@ def message_of(d: Document) -> Message:
 
 def turn_of(d: Document) -> Turn:
     requests = tuple(parse(Request, {**r, "options": tuple(r.get("options") or ())}) for r in d.get("requests") or ())
+    answered = tuple(parse(AnsweredRequest, r) for r in d.get("answered") or ())
     error, usage = parse_optional(Failure, d.get("error")), parse_optional(Usage, d.get("usage"))
-    return parse(Turn, {**d, "requests": requests, "error": error, "usage": usage})
+    return parse(Turn, {**d, "requests": requests, "answered": answered, "error": error, "usage": usage})
 
 
 def event_of(d: Document) -> Event:

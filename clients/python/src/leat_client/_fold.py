@@ -18,6 +18,11 @@ FIELDS = ("text", "input", "output", "stderr")
 _MAX_NOTES = 200
 _MAX_NOTES_SIZE = 32 << 10
 
+# The limits of a turn's answered requests, in entries and in characters. They must equal those of the gateway's fold.
+_MAX_ANSWERED = 100
+_MAX_ANSWERED_PROMPT = 10_000
+_MAX_ANSWERED_TEXT = 1000
+
 _PART_KEYS = ("name", "call", "mediaType", "join", "state", "media", "data", "title")
 _UPDATE_KEYS = ("state", "name", "media", "error", "data")
 
@@ -54,13 +59,14 @@ class MessageRecord:
 
 
 class TurnRecord:
-    __slots__ = ("answered", "asked", "document", "requests", "updated", "version")
+    __slots__ = ("answered", "answered_at", "asked", "document", "requests", "updated", "version")
 
     def __init__(self, document: Document) -> None:
-        self.document = {k: v for k, v in document.items() if k != "requests"}
+        self.document = {k: v for k, v in document.items() if k not in ("requests", "answered")}
         self.requests: list[Document] = list(document.get("requests") or [])
+        self.answered: list[Document] = list(document.get("answered") or [])
         self.asked: dict[str, int] = {}  # the seq of each open request
-        self.answered: dict[str, int] = {}  # the seq of each answer
+        self.answered_at: dict[str, int] = {}  # the seq of each answer, by the id of its request
         self.version = 1
         self.updated = 0
 
@@ -254,7 +260,7 @@ class Transcript:
             t = self.turns[e["turn"]] = TurnRecord({"id": e["turn"], "state": "running", "firstSeq": e.get("first") or seq})
         if kind == "turn.wait":
             r = e.get("request")
-            if not r or seq <= t.answered.get(r["id"], 0) or any(o["id"] == r["id"] for o in t.requests):
+            if not r or seq <= t.answered_at.get(r["id"], 0) or any(o["id"] == r["id"] for o in t.requests):
                 return
             t.requests = [*t.requests, {**r, **({"at": e["at"]} if e.get("at") else {})}]
             t.asked[r["id"]] = seq
@@ -262,10 +268,13 @@ class Transcript:
                 t.document["state"] = "waiting"
         elif kind == "turn.resume":
             a = e.get("answer")
-            if not a or seq <= t.answered.get(a["id"], 0):
+            if not a or seq <= t.answered_at.get(a["id"], 0):
                 return
-            t.answered[a["id"]] = seq
-            t.requests = [r for r in t.requests if r["id"] != a["id"] or t.asked.get(r["id"], 0) >= seq]
+            t.answered_at[a["id"]] = seq
+            asked = [r for r in t.requests if r["id"] == a["id"] and t.asked.get(r["id"], 0) < seq]
+            if asked:
+                t.answered = [*t.answered, _answer_entry(asked[0], a, e.get("at"))][-_MAX_ANSWERED:]
+                t.requests = [r for r in t.requests if r not in asked]
             if not t.requests and t.document["state"] == "waiting":
                 t.document["state"] = "running"
         elif kind == "turn.end":
@@ -383,6 +392,16 @@ def _field(e: Document) -> str:
 
 def _offset(e: Document) -> int:
     return (e.get("offset") or 0) if e["type"] == "part.append" else 0
+
+
+def _answer_entry(r: Document, a: Document, at: int | None) -> Document:
+    """Return the entry for an answer, without empty members."""
+    result: Document = {"id": r["id"], "kind": r["kind"]}
+    put(
+        result, tool=r.get("tool"), part=r.get("part"), prompt=(r.get("prompt") or "")[:_MAX_ANSWERED_PROMPT],
+        decision=a.get("decision"), text=(a.get("text") or "")[:_MAX_ANSWERED_TEXT], by=a.get("by"), at=at,
+    )  # fmt: skip
+    return result
 
 
 def _message_record(m: Document, floor: int) -> MessageRecord:

@@ -101,6 +101,24 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredRequest:
+    """A question of a turn with its answer. ``prompt`` has at most 10,000 characters, and ``text``, which is of the answer, 1,000.
+
+    ``by`` is the subject of the user who answered, and ``at`` the time of the answer.
+    """
+
+    id: str
+    kind: Literal["approval", "input"]
+    tool: str | None = None
+    part: str | None = None
+    prompt: str | None = None
+    decision: str | None = None
+    text: str | None = None
+    by: str | None = None
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A piece of a message. ``history`` has the notes of a status part, oldest first."""
 
@@ -173,6 +191,8 @@ class Turn:
     model: str | None = None
     upstream: Mapping[str, str] | None = None
     requests: tuple[Request, ...] = ()
+    #: The requests that were open when they were answered, in the order of the answers: the newest 100.
+    answered: tuple[AnsweredRequest, ...] = ()
     queued_at: int | None = None
     started_at: int | None = None
     ended_at: int | None = None

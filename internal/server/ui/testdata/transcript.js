@@ -51,8 +51,26 @@ function note(history, text, extend = false) {
     }
     history.splice(0, i);
 }
+// The limits of a turn's answered requests, in entries and in characters. They must equal those of the gateway's fold.
+const maxAnswered = 100;
+const maxAnsweredPrompt = 10_000;
+const maxAnsweredText = 1000;
+// answerEntry returns the entry for an answer, without empty members.
+function answerEntry(r, a, at) {
+    return {
+        id: r.id, kind: r.kind, ...(r.tool && { tool: r.tool }), ...(r.part && { part: r.part }), ...(r.prompt && { prompt: firstCharacters(r.prompt, maxAnsweredPrompt) }),
+        ...(a.decision && { decision: a.decision }), ...(a.text && { text: firstCharacters(a.text, maxAnsweredText) }), ...(a.by && { by: a.by }), ...(at && { at }),
+    };
+}
+// firstCharacters returns the first n characters of a text. One outside of the Basic Multilingual Plane has two units.
+function firstCharacters(text, n) {
+    let i = 0;
+    for (; n > 0 && i < text.length; n--)
+        i += text.codePointAt(i) > 0xffff ? 2 : 1;
+    return text.slice(0, i);
+}
 function newTurn(t) {
-    return { ...t, requests: t.requests ?? [], updated: 0, answered: new Map(), version: 1 };
+    return { ...t, requests: t.requests ?? [], answered: t.answered ?? [], updated: 0, answeredAt: new Map(), version: 1 };
 }
 /**
  * A conversation, folded from its events. apply and batch return false if events are missing or a text is wrong: the reader then
@@ -271,7 +289,7 @@ export class Transcript {
         }
         if (e.type === "turn.wait") {
             const r = e.request;
-            if (!r || e.seq <= (t.answered.get(r.id) || 0) || t.requests.some((o) => o.id === r.id))
+            if (!r || e.seq <= (t.answeredAt.get(r.id) || 0) || t.requests.some((o) => o.id === r.id))
                 return;
             t.requests = [...t.requests, { ...r, ...(e.at && { at: e.at }), seq: e.seq }];
             if (t.state === "running")
@@ -279,9 +297,12 @@ export class Transcript {
         }
         else if (e.type === "turn.resume") {
             const a = e.answer;
-            if (!a || e.seq <= (t.answered.get(a.id) || 0))
+            if (!a || e.seq <= (t.answeredAt.get(a.id) || 0))
                 return;
-            t.answered.set(a.id, e.seq);
+            t.answeredAt.set(a.id, e.seq);
+            const request = t.requests.find((r) => r.id === a.id && (r.seq || 0) < e.seq);
+            if (request)
+                t.answered = [...t.answered, answerEntry(request, a, e.at)].slice(-maxAnswered);
             t.requests = t.requests.filter((r) => r.id !== a.id || (r.seq || 0) >= e.seq);
             if (t.requests.length === 0 && t.state === "waiting")
                 t.state = "running";
@@ -453,5 +474,7 @@ export function turnDocument(t) {
     const result = copyNonEmpty(t, turnKeys);
     if (t.requests.length)
         result.requests = t.requests.map(({ seq: _, ...r }) => r);
+    if (t.answered.length)
+        result.answered = t.answered;
     return result;
 }
