@@ -53,7 +53,7 @@ func (t *Turn) addAnswered(r *event.Request, a *event.Answer, at int64) {
 		list = list[extra:]
 	}
 	t.Answered = append(list, AnsweredRequest{
-		ID: r.ID, Kind: r.Kind, Tool: r.Tool, Part: r.Part, Prompt: firstCharacters(r.Prompt, MaxAnsweredPrompt),
+		ID: r.ID, Kind: r.Kind, Tool: r.Tool, Part: r.Part, Prompt: firstCharacters(r.Prompt, MaxAnsweredText),
 		Decision: a.Decision, Text: firstCharacters(a.Text, MaxAnsweredText), Subject: a.Subject, At: at,
 	})
 }

@@ -95,7 +95,7 @@ func TestAnswered(t *testing.T) {
 		"approval": {{ID: "q", Kind: event.RequestApproval, Tool: "bash", Part: "p", Prompt: "ok?", Decision: "yes", Subject: "ann", At: 5}},
 		"input": {
 			{ID: "b", Kind: event.RequestInput, Text: strings.Repeat("a", 999) + "😀", Subject: "bob", At: 5},
-			{ID: "a", Kind: event.RequestInput, Prompt: strings.Repeat("é", transcript.MaxAnsweredPrompt), Text: strings.Repeat("😀", 1000), At: 6},
+			{ID: "a", Kind: event.RequestInput, Prompt: strings.Repeat("é", transcript.MaxAnsweredText), Text: strings.Repeat("😀", 1000), At: 6},
 			{ID: "c", Kind: event.RequestInput, Decision: "blue", Text: strings.Repeat("😀", 1000), At: 7},
 		},
 		"unknown and repeated": {

@@ -159,7 +159,7 @@ type AnsweredRequest struct {
 	Kind     event.RequestKind `json:"kind"`
 	Tool     string            `json:"tool,omitempty"`
 	Part     string            `json:"part,omitempty"`
-	Prompt   string            `json:"prompt,omitempty"` // the first MaxAnsweredPrompt characters
+	Prompt   string            `json:"prompt,omitempty"` // the first MaxAnsweredText characters
 	Decision event.Decision    `json:"decision,omitempty"`
 	Text     string            `json:"text,omitempty"` // the first MaxAnsweredText characters
 	Subject  string            `json:"by,omitempty"`   // of the user who answered
@@ -168,9 +168,8 @@ type AnsweredRequest struct {
 
 // The limits of a turn's answered requests. A character is a Unicode code point.
 const (
-	MaxAnswered       = 100
-	MaxAnsweredPrompt = 10_000
-	MaxAnsweredText   = 1000
+	MaxAnswered     = 100
+	MaxAnsweredText = 1000
 )
 
 // Message returns the message with that id, or nil.

@@ -32,7 +32,7 @@ export interface Request {
 export interface Answer { id: string; decision?: string; text?: string; by?: string }
 
 /**
- * A question of a turn with its answer, without the question's details and options. prompt has at most 10,000 characters, and text 1,000.
+ * A question of a turn with its answer, without the question's details and options. prompt and text have at most 1,000 characters.
  * at is the time of the answer, in epoch milliseconds.
  */
 export interface AnsweredRequest extends Answer { kind: Request["kind"]; tool?: string; part?: string; prompt?: string; at?: number }

@@ -20,7 +20,6 @@ _MAX_NOTES_SIZE = 32 << 10
 
 # The limits of a turn's answered requests, in entries and in characters. They must equal those of the gateway's fold.
 _MAX_ANSWERED = 100
-_MAX_ANSWERED_PROMPT = 10_000
 _MAX_ANSWERED_TEXT = 1000
 
 _PART_KEYS = ("name", "call", "mediaType", "join", "state", "media", "data", "title")
@@ -398,7 +397,7 @@ def _answer_entry(r: Document, a: Document, at: int | None) -> Document:
     """Return the entry for an answer, without empty members."""
     result: Document = {"id": r["id"], "kind": r["kind"]}
     put(
-        result, tool=r.get("tool"), part=r.get("part"), prompt=(r.get("prompt") or "")[:_MAX_ANSWERED_PROMPT],
+        result, tool=r.get("tool"), part=r.get("part"), prompt=(r.get("prompt") or "")[:_MAX_ANSWERED_TEXT],
         decision=a.get("decision"), text=(a.get("text") or "")[:_MAX_ANSWERED_TEXT], by=a.get("by"), at=at,
     )  # fmt: skip
     return result

@@ -102,7 +102,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRequest:
-    """A question of a turn with its answer. ``prompt`` has at most 10,000 characters, and ``text``, which is of the answer, 1,000.
+    """A question of a turn with its answer. ``prompt`` and ``text``, which is of the answer, have at most 1,000 characters.
 
     ``by`` is the subject of the user who answered, and ``at`` the time of the answer.
     """

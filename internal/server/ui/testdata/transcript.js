@@ -53,12 +53,11 @@ function note(history, text, extend = false) {
 }
 // The limits of a turn's answered requests, in entries and in characters. They must equal those of the gateway's fold.
 const maxAnswered = 100;
-const maxAnsweredPrompt = 10_000;
 const maxAnsweredText = 1000;
 // answerEntry returns the entry for an answer, without empty members.
 function answerEntry(r, a, at) {
     return {
-        id: r.id, kind: r.kind, ...(r.tool && { tool: r.tool }), ...(r.part && { part: r.part }), ...(r.prompt && { prompt: firstCharacters(r.prompt, maxAnsweredPrompt) }),
+        id: r.id, kind: r.kind, ...(r.tool && { tool: r.tool }), ...(r.part && { part: r.part }), ...(r.prompt && { prompt: firstCharacters(r.prompt, maxAnsweredText) }),
         ...(a.decision && { decision: a.decision }), ...(a.text && { text: firstCharacters(a.text, maxAnsweredText) }), ...(a.by && { by: a.by }), ...(at && { at }),
     };
 }
