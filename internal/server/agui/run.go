@@ -21,8 +21,8 @@ type target struct {
 	turns        []string // in the order of their starts
 	isBehind     bool     // the client may lack something of what happened before the seq head
 	head         int64
-	// last is the last turn of the conversation when its messages were read. If no turn is streamed, its outcome is that of the run: a page that
-	// comes back sees that the answer failed.
+	// last is the last turn of the conversation, if it had ended when the messages were read. If no turn is streamed, its outcome is that of the
+	// run: a page that comes back sees that the answer failed.
 	last      *transcript.Turn
 	stopsTurn bool // the turns are stopped when the client disconnects
 }

@@ -146,13 +146,18 @@ func (s *surface) history(ctx context.Context, p gateway.Principal, to *target) 
 	}
 	err = s.gw.ViewTranscript(ctx, p, to.conversation, func(t *transcript.Transcript) bool {
 		list = messagesOf(t, to.turns)
-		for _, turn := range t.Turns {
-			if turn.Independent() {
-				copied := *turn
-				to.last = &copied
-			}
-		}
+		to.last = lastEnded(t)
 		return !t.Earlier
 	})
 	return list, err
+}
+
+// lastEnded returns a copy of the last turn of a conversation if it has ended. A turn that began since the client connected has no outcome yet.
+func lastEnded(t *transcript.Transcript) *transcript.Turn {
+	turn := chats.LastTurn(t)
+	if turn == nil || turn.Unfinished() {
+		return nil
+	}
+	ended := *turn
+	return &ended
 }

@@ -162,6 +162,25 @@ func TestFailedBefore(t *testing.T) {
 	}
 }
 
+// Only a turn that has ended has an outcome to show, and turns inside another one don't count.
+func TestLastEnded(t *testing.T) {
+	failed := &transcript.Turn{ID: "failed", State: transcript.TurnEnded, Outcome: event.Failed}
+	inner := &transcript.Turn{ID: "inner", Parent: "failed", State: transcript.TurnEnded, Outcome: event.Completed}
+	running := &transcript.Turn{ID: "running", State: transcript.TurnRunning}
+	for want, turns := range map[string][]*transcript.Turn{"failed": {failed, inner}, "": {failed, running}} {
+		got := ""
+		if turn := lastEnded(&transcript.Transcript{Turns: turns}); turn != nil {
+			got = turn.ID
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if turn := lastEnded(&transcript.Transcript{}); turn != nil {
+		t.Errorf("a conversation without turns has %q", turn.ID)
+	}
+}
+
 // A client that disconnects stops nothing. One that asked for it stops its turn.
 //
 // The gateway notices a lost connection by itself, at a time that the test can't know. Its place in the limit of viewers tells when.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -154,7 +155,7 @@ func viewsOf(t *transcript.Transcript) []*view {
 			continue
 		}
 		pre := preludeOf(t, turn.ID)
-		if turn.EndSeq > 0 && (current != nil || turn != lastTurn(t)) { // else it is the first view
+		if turn.EndSeq > 0 && (current != nil || turn != chats.LastTurn(t)) { // else it is the first view
 			list = append(list, &view{messages: pre.with(messagesOf(t, turn.ID), true), status: statusIdle, seq: turn.EndSeq, at: turn.EndedAt, parent: turn.FirstSeq})
 		}
 		list = append(list, &view{messages: pre.messages, status: statusIdle, seq: turn.FirstSeq, at: max(turn.QueuedAt, turn.StartedAt), parent: pre.parent})

@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/internal/server/internal/follow"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -155,7 +156,7 @@ func (f *session) beginning(t *transcript.Transcript) int64 {
 		if !turn.Independent() {
 			continue
 		}
-		isMissing := turn == lastTurn(t) || turn.EndedAt > recent
+		isMissing := turn == chats.LastTurn(t) || turn.EndedAt > recent
 		if f.sub.Since != nil {
 			isMissing = turn.EndSeq >= *f.sub.Since>>seqShift // the client may lack the last events of an operation
 		}

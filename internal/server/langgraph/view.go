@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server/internal/chats"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -49,7 +50,7 @@ func viewOf(t *transcript.Transcript) *view {
 		v.at = max(v.at, m.At, m.EndAt)
 	}
 	if current == nil {
-		if last := lastTurn(t); last != nil {
+		if last := chats.LastTurn(t); last != nil {
 			v.parent, v.at = last.FirstSeq, max(v.at, last.EndedAt)
 			if last.Outcome != event.Completed && last.Outcome != event.Cancelled {
 				v.status = statusError
@@ -79,16 +80,6 @@ func turnOf(t *transcript.Transcript, m *transcript.Message) *transcript.Turn {
 func currentTurn(t *transcript.Transcript) *transcript.Turn {
 	for _, turn := range t.Turns {
 		if turn.Unfinished() && turn.Independent() {
-			return turn
-		}
-	}
-	return nil
-}
-
-// lastTurn returns the newest turn that is not inside another one, or nil.
-func lastTurn(t *transcript.Transcript) *transcript.Turn {
-	for _, turn := range slices.Backward(t.Turns) {
-		if turn.Independent() {
 			return turn
 		}
 	}

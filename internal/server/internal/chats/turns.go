@@ -91,6 +91,16 @@ func (c Chats) IsOpen(ctx context.Context, p gateway.Principal, turn, request st
 	return false, nil
 }
 
+// LastTurn returns the newest turn that is not inside another one, or nil.
+func LastTurn(t *transcript.Transcript) *transcript.Turn {
+	for _, turn := range slices.Backward(t.Turns) {
+		if turn.Independent() {
+			return turn
+		}
+	}
+	return nil
+}
+
 // FailureText says why a turn ended without an answer: in the agent's words if it has some. A turn that a restart has ended gets the given text.
 func FailureText(turn *transcript.Turn, interrupted string) string {
 	switch {
