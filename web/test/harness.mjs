@@ -19,8 +19,8 @@ const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** The reason why the tests can't run here, or an empty string. */
 export const lacking = existsSync(browserPath) ? "" : "needs Chromium; on Debian: apt-get install chromium";
 
-/** The pairs of theme and phone in which pages are checked: both themes and both widths, and with LEAT_FULL all four pairs. */
-export const looks = [["light", false], ["dark", true], ...(process.env.LEAT_FULL ? [["dark", false], ["light", true]] : [])];
+/** The pairs of theme and phone in which pages are checked. */
+export const looks = [["light", false], ["dark", false], ["light", true], ["dark", true]];
 
 let binary = process.env.LEAT_BIN;
 

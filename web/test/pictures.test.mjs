@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { ask, closeBrowser, Gateway, idle, lacking, looks, open, wantClean } from "./harness.mjs";
 
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
 const show = `plugin:node ${fileURLToPath(new URL("show.mjs", import.meta.url))}`;
@@ -25,7 +25,7 @@ if (skip) {
     });
   };
 
-  for (const [theme, phone] of [["light", false], ["dark", false], ["light", true], ["dark", true]]) {
+  for (const [theme, phone] of looks) {
     const name = `${theme}-${phone ? "phone" : "wide"}`;
     test(`pictures: ${name}`, async () => {
       const gateway = await Gateway.start(["--agent", `ops=${show}`, "--agent", `notes=${show}`, "--agent", "build=http://127.0.0.1:9/chat", "--default-agent", "ops"]);

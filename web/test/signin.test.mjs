@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { after, test } from "node:test";
 
 import { accessible } from "./axe.mjs";
-import { answer, ask, closeBrowser, Gateway, idle, lacking, looks, open, wantClean } from "./harness.mjs";
+import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
   test("signing in", { skip: lacking }, () => {});
@@ -46,7 +46,7 @@ if (lacking) {
     }
   });
 
-  for (const [theme, phone] of looks) {
+  for (const [theme, phone] of [["light", false], ["dark", true]]) {
     test(`where a token comes from, and who is signed in: ${theme}, ${phone ? "phone" : "wide"}`, async () => {
       const secret = "a secret of at least 32 bytes, of the tests";
       const api = "a-token-of-the-tests-that-is-long-enough";
