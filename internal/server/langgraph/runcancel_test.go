@@ -3,6 +3,7 @@ package langgraph
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -153,7 +154,8 @@ func TestCancelRuns(t *testing.T) {
 	}
 }
 
-// A client that joins gets the error of its run even if it claims to have more than the log. A client that joins again may send its modes twice.
+// A client that joins is told that its run was stopped or removed, even if it claims to have more than the log. A client that joins again may send
+// its modes twice.
 func TestJoin(t *testing.T) {
 	h := newHarness(t, waiting)
 	run := h.start("", "t", "u", "go", "").Result.(map[string]any)["run_id"].(string)
@@ -167,21 +169,58 @@ func TestJoin(t *testing.T) {
 	if got, want := res.Header.Get("Location"), path+"?stream_mode=values&stream_mode=updates"; got != want || res.StatusCode != http.StatusOK {
 		t.Errorf("%d %s, want %s", res.StatusCode, got, want)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+prefix+path, http.NoBody)
+	// The deletion stops the run, and the client reads that, or that nothing is left to be read.
+	ahead := h.openAhead(path)
+	h.ask(http.StatusNoContent, "", http.MethodDelete, "/threads/t", "")
+	got := h.readRun(ahead)
+	if len(got) != 1 || got[0].name != "end" && (got[0].name != "error" || got[0].id != "" || !strings.Contains(got[0].data, textRemoved)) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A client that claims to have more than the log gets the last event of its run: how it ended.
+func TestJoinAhead(t *testing.T) {
+	for name, c := range map[string]struct {
+		agent agentFunc
+		want  string
+	}{
+		"error": {func(context.Context, agent.Input, *agent.Emitter) error { return errors.New("the disk is full") }, "error"},
+		"end":   {func(_ context.Context, _ agent.Input, out *agent.Emitter) error { return out.Text("done") }, "end"},
+		"wait":  {asking, "end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, c.agent)
+			run := h.start("", "t", "u", "go", "").Result.(map[string]any)["run_id"].(string)
+			path := "/threads/t/runs/" + run + "/stream"
+			all := h.readRun(h.send("", http.MethodGet, path, ""))
+			if last := all[len(all)-1]; last.name != c.want {
+				t.Fatalf("%+v", all)
+			}
+			if got := h.readRun(h.openAhead(path)); len(got) != 1 || got[0] != all[len(all)-1] {
+				t.Errorf("ahead: %+v, want %+v", got, all[len(all)-1])
+			}
+			if got := h.join("t", run, all[len(all)-1].id); len(got) != 0 {
+				t.Errorf("with everything: %+v", got)
+			}
+		})
+	}
+}
+
+// openAhead joins a run as a client that claims to have more than the log.
+func (h *harness) openAhead(path string) *http.Response {
+	h.T.Helper()
+	r, err := http.NewRequestWithContext(h.T.Context(), http.MethodGet, h.URL+prefix+path, http.NoBody)
 	if err != nil {
-		t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	r.Header.Set("X-Api-Key", secret)
 	r.Header.Set("Last-Event-ID", "4503599627370496")
-	ahead, err := http.DefaultClient.Do(r)
+	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		t.Fatal(err)
+		h.T.Fatal(err)
 	}
-	defer func() { _ = ahead.Body.Close() }()
-	h.ask(http.StatusNoContent, "", http.MethodDelete, "/threads/t", "")
-	if got := h.readRun(ahead); len(got) != 1 || got[0].name != "error" || got[0].id != "" || !strings.Contains(got[0].data, textRemoved) {
-		t.Errorf("%+v", got)
-	}
+	h.T.Cleanup(func() { _ = res.Body.Close() })
+	return res
 }
 
 // A gateway that stops breaks the connections of runs, because a clean end would be a success for some clients. If the end of the turn comes

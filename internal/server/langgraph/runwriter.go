@@ -66,6 +66,15 @@ func (w *runWriter) emit(mode, name string, data any) {
 	w.buf, w.err = appendFrame(w.buf, strconv.FormatInt(id, 10), name, data)
 }
 
+// finish appends the last event of the stream. A client that claims to have more than the log gets it too: without it, the end of the stream would
+// be a success for the client, whatever the run has led to.
+func (w *runWriter) finish(name string, data any) {
+	if w.last >= (w.number+1)<<seqShift {
+		w.last = -1
+	}
+	w.emit("", name, data)
+}
+
 // fail ends the stream with an error that the log doesn't contain. It has no id, because it must reach clients that are ahead of the writer too, and
 // clients that join again must not resume after it.
 func (w *runWriter) fail(f failure) {
@@ -140,7 +149,7 @@ func (w *runWriter) pause(a *answer.Answer, open []interrupt) error {
 	w.updates(a)
 	w.emit("updates", "updates", interrupted{emptyList(open)})
 	w.values(a, open)
-	w.emit("", "end", nil)
+	w.finish("end", nil)
 	return w.err
 }
 
@@ -154,10 +163,10 @@ func (w *runWriter) end(a *answer.Answer) {
 		if w.outcome != nil {
 			w.outcome.Error = &f
 		}
-		w.emit("", "error", f)
+		w.finish("error", f)
 		return
 	}
-	w.emit("", "end", nil)
+	w.finish("end", nil)
 }
 
 // failure is why a run has failed.
