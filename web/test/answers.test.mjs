@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { prose } from "./agent.mjs";
 import { accessible } from "./axe.mjs";
 import { allowed, answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
@@ -175,6 +176,20 @@ if (lacking) {
     await page.locator(".output", { has: page.locator(".table") }).getByRole("button", { name: "Source of the output" }).click();
     assert.match(await page.getByRole("group", { name: "Source" }).textContent(), /^city,degrees/);
     await wantClean(page);
+  });
+
+  test("an answer is accessible wherever it was stopped", async () => {
+    const text = prose(1);
+    // After the first three characters of each line, and after the whole line: a heading, a fence or a table that has only begun.
+    const cuts = [...text.matchAll(/^.*\n/gm)].flatMap((m) => [1, 2, 3, m[0].length].map((n) => text.slice(0, m.index + n)));
+    const answers = [...new Set(cuts)];
+    for (let i = 0; i < answers.length; i += 40) {
+      const part = answers.slice(i, i + 40);
+      const page = await open(gateway, { path: `/#/c/${await gateway.conversation(`stopped-${i}`, "Stopped", part.map((t) => ["assistant", t]))}` });
+      await page.locator("article.message").nth(part.length - 1).waitFor();
+      await accessible(page, `from ${i}`);
+      await wantClean(page);
+    }
   });
 
   test("a picture opens in a lightbox, and closing it returns the focus", async () => {

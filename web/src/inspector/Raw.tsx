@@ -66,8 +66,8 @@ export function Raw({ turn, begin, arrival }: RawProps) {
           {steps.slice(0, count).map((s, i) => (
             <li key={i}>
               <p className="muted">+{s.at - begin} ms{s.sent !== undefined ? ", sent" : s.event ? `, ${s.event}` : ""}</p>
-              {s.sent !== undefined && <pre tabIndex={0} className="sent" aria-label="Sent">{lines(s.sent)}</pre>}
-              {s.frame !== undefined && <pre tabIndex={0} aria-label="Received">{lines(s.frame)}</pre>}
+              {s.sent !== undefined && <pre tabIndex={0} role="group" className="sent" aria-label="Sent">{lines(s.sent)}</pre>}
+              {s.frame !== undefined && <pre tabIndex={0} role="group" aria-label="Received">{lines(s.frame)}</pre>}
               {s.lost !== undefined && <p className="warn">{s.lost} bytes were not kept.</p>}
               {s.shown && <p className="said">+ {lines(s.shown)}</p>}
               {s.visible !== undefined && <p className="said">= {lines(s.visible)}</p>}

@@ -19,6 +19,7 @@ export const Block = memo(function Block({ token, depth, definitions, live, leve
   if (t.raw.length > maxBlock && t.type !== "code" && t.type !== "list" && t.type !== "table" || depth > deepest) return <pre className="plain">{plain(t.raw)}</pre>;
   switch (t.type) {
     case "heading": {
+      if (!(t.text as string).trim()) return null; // screen readers list every heading, also an empty one
       if (level === 0) return <p dir="auto" className="heading"><Inline tokens={t.tokens} /></p>;
       const Tag = `h${level}` as "h3";
       return <Tag dir="auto"><Inline tokens={t.tokens} /></Tag>;

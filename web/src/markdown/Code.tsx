@@ -33,7 +33,7 @@ export const Code = memo(function Code({ text, language, live }: CodeProps) {
         <button type="button" className="quiet" aria-pressed={wrapped} aria-label="Wrap lines" title="Wrap lines" onClick={() => wrap(!wrapped)}><Icon name="wrap" /></button>
         <CopyButton text={text} what="code" />
       </figcaption>
-      <pre tabIndex={0} aria-label={name ? `Code, ${label}` : "Code"}><code>{coloured ?? pieces(text)}</code></pre>
+      <pre tabIndex={0} role="group" aria-label={name ? `Code, ${label}` : "Code"}><code>{coloured ?? pieces(text)}</code></pre>
     </figure>
   );
 });

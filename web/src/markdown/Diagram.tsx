@@ -60,7 +60,7 @@ export function Diagram({ text, live }: { text: string; live: boolean }) {
         <CopyButton text={text} what="diagram" />
       </figcaption>
       {text.length <= longest && <Sandbox document="diagram" title="Diagram" height={drawing?.height ?? 0} hidden={!isShown || isSource} receive={receive} />}
-      {source && <pre tabIndex={0} aria-label="Source of the diagram"><code>{plain(source)}</code></pre>}
+      {source && <pre tabIndex={0} role="group" aria-label="Source of the diagram"><code>{plain(source)}</code></pre>}
       {isBroken && !isSource && <p className="muted">This diagram can’t be drawn; its source is shown. <span className="unseen">{plain(failure.message)}</span></p>}
     </figure>
   );

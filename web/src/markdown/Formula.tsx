@@ -58,7 +58,7 @@ export function FormulaBlock({ text, live }: { text: string; live: boolean }) {
   return (
     <div className="formula-block" role="group" aria-label="Formula">
       <div className="view" tabIndex={0} role="group" aria-label="Formula, scrollable" hidden={isSource}><Drawing text={text} isBlock live={live} /></div>
-      {isSource && <pre tabIndex={0} aria-label="Source of the formula"><code>{plain(text)}</code></pre>}
+      {isSource && <pre tabIndex={0} role="group" aria-label="Source of the formula"><code>{plain(text)}</code></pre>}
       <div className="acts">
         <button type="button" className="quiet" aria-pressed={isSource} aria-label="Source" title="Source" onClick={() => setSource(!isSource)}><Icon name="code" /></button>
         <CopyButton text={text} what="formula" />
