@@ -154,7 +154,7 @@ func TestCancelRuns(t *testing.T) {
 	}
 }
 
-// A client that joins is told that its run was stopped or removed, even if it claims to have more than the log. A client that joins again may send
+// A client that joins gets the stop or the removal of its run, even if it claims to have more than the log. A client that joins again may send
 // its modes twice.
 func TestJoin(t *testing.T) {
 	h := newHarness(t, waiting)
