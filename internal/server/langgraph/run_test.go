@@ -41,11 +41,20 @@ func question(id, text, options string) string {
 	return `{"assistant_id":"eliza","stream_mode":` + allModes + `,"input":{"messages":[{"type":"human","id":"` + id + `","content":"` + text + `"}]}` + options + `}`
 }
 
+// ahead is the id of an event that is after all of a log.
+const ahead = "4503599627370496"
+
 // join reads what is after an event of a run.
 func (h *harness) join(thread, run, last string) []runEvent {
 	h.T.Helper()
-	r, err := http.NewRequestWithContext(h.T.Context(), http.MethodGet, h.URL+prefix+"/threads/"+thread+"/runs/"+run+
-		"/stream?stream_mode=values&stream_mode=updates&stream_mode=messages-tuple&stream_mode=messages&stream_mode=custom", http.NoBody)
+	return h.readRun(h.openAfter("/threads/"+thread+"/runs/"+run+
+		"/stream?stream_mode=values&stream_mode=updates&stream_mode=messages-tuple&stream_mode=messages&stream_mode=custom", last))
+}
+
+// openAfter opens a run stream after an event. The response is closed at the end of the test.
+func (h *harness) openAfter(path, last string) *http.Response {
+	h.T.Helper()
+	r, err := http.NewRequestWithContext(h.T.Context(), http.MethodGet, h.URL+prefix+path, http.NoBody)
 	if err != nil {
 		h.T.Fatal(err)
 	}
@@ -55,8 +64,8 @@ func (h *harness) join(thread, run, last string) []runEvent {
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	defer func() { _ = res.Body.Close() }()
-	return h.readRun(res)
+	h.T.Cleanup(func() { _ = res.Body.Close() })
+	return res
 }
 
 // runClient folds the pieces of messages as the SDK does.

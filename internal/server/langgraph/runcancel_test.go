@@ -170,9 +170,9 @@ func TestJoin(t *testing.T) {
 		t.Errorf("%d %s, want %s", res.StatusCode, got, want)
 	}
 	// The deletion stops the run, and the client reads that, or that nothing is left to be read.
-	ahead := h.openAhead(path)
+	stream := h.openAfter(path, ahead)
 	h.ask(http.StatusNoContent, "", http.MethodDelete, "/threads/t", "")
-	got := h.readRun(ahead)
+	got := h.readRun(stream)
 	if len(got) != 1 || got[0].name != "end" && (got[0].name != "error" || got[0].id != "" || !strings.Contains(got[0].data, textRemoved)) {
 		t.Errorf("%+v", got)
 	}
@@ -191,36 +191,19 @@ func TestJoinAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, c.agent)
 			run := h.start("", "t", "u", "go", "").Result.(map[string]any)["run_id"].(string)
-			path := "/threads/t/runs/" + run + "/stream"
-			all := h.readRun(h.send("", http.MethodGet, path, ""))
-			if last := all[len(all)-1]; last.name != c.want {
+			all := h.join("t", run, "-1")
+			last := all[len(all)-1]
+			if last.name != c.want {
 				t.Fatalf("%+v", all)
 			}
-			if got := h.readRun(h.openAhead(path)); len(got) != 1 || got[0] != all[len(all)-1] {
-				t.Errorf("ahead: %+v, want %+v", got, all[len(all)-1])
+			if got := h.join("t", run, ahead); len(got) != 1 || got[0] != last {
+				t.Errorf("ahead: %+v, want %+v", got, last)
 			}
-			if got := h.join("t", run, all[len(all)-1].id); len(got) != 0 {
+			if got := h.join("t", run, last.id); len(got) != 0 {
 				t.Errorf("with everything: %+v", got)
 			}
 		})
 	}
-}
-
-// openAhead joins a run as a client that claims to have more than the log.
-func (h *harness) openAhead(path string) *http.Response {
-	h.T.Helper()
-	r, err := http.NewRequestWithContext(h.T.Context(), http.MethodGet, h.URL+prefix+path, http.NoBody)
-	if err != nil {
-		h.T.Fatal(err)
-	}
-	r.Header.Set("X-Api-Key", secret)
-	r.Header.Set("Last-Event-ID", "4503599627370496")
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		h.T.Fatal(err)
-	}
-	h.T.Cleanup(func() { _ = res.Body.Close() })
-	return res
 }
 
 // A gateway that stops breaks the connections of runs, because a clean end would be a success for some clients. If the end of the turn comes
