@@ -8,7 +8,7 @@ import { Code } from "./Code";
 import { FormulaBlock } from "./Formula";
 import { endOfFence, type Open } from "./growing";
 import { Inline } from "./Inline";
-import { countBlock, deepest, maxBlock, plain, unescape } from "./lex";
+import { countBlock, deepest, isBlank, maxBlock, plain, unescape } from "./lex";
 
 // level is that of a heading in the page, or 0 within another block: such a heading is not part of the outline.
 interface BlockProps { token: Token; depth: number; definitions: number; live: boolean; level?: number }
@@ -19,7 +19,7 @@ export const Block = memo(function Block({ token, depth, definitions, live, leve
   if (t.raw.length > maxBlock && t.type !== "code" && t.type !== "list" && t.type !== "table" || depth > deepest) return <pre className="plain">{plain(t.raw)}</pre>;
   switch (t.type) {
     case "heading": {
-      if (!(t.text as string).trim()) return null; // screen readers list every heading, also an empty one
+      if (isBlank(t)) return null; // screen readers list every heading, also a blank one
       if (level === 0) return <p dir="auto" className="heading"><Inline tokens={t.tokens} /></p>;
       const Tag = `h${level}` as "h3";
       return <Tag dir="auto"><Inline tokens={t.tokens} /></Tag>;

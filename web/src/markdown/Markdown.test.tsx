@@ -32,6 +32,7 @@ test.each([
   ["headings that skip no level", "## a\n\n#### b\n\n### c\n\n## d\n\n# e", ["<h3 dir=\"auto\">a</h3>", "<h4 dir=\"auto\">b</h4>", "<h4 dir=\"auto\">c</h4>", "<h3 dir=\"auto\">d</h3>", "<h3 dir=\"auto\">e</h3>"]],
   ["a heading in a quote", "> # a", ["<p dir=\"auto\" class=\"heading\">a</p>"]],
   ["a heading without text, which is left out", "a\n\n##\n\n> #\n\nb", ["<p dir=\"auto\">a</p><blockquote></blockquote><p dir=\"auto\">b</p>"]],
+  ["headings below one without text", "#\n\n## a\n\n### b", ["<h3 dir=\"auto\">a</h3><h4 dir=\"auto\">b</h4>"]],
   ["code that has not begun", "```go\n", ['<pre tabindex="0" role="group" aria-label="Code, go"><code></code></pre>']],
   ["a setext heading", "Title\n===", ["<h3 dir=\"auto\">Title</h3>"]],
 ])("%s", (_, text, want) => {

@@ -5,7 +5,7 @@ import { memo, type MouseEvent, useEffect, useReducer, useRef } from "react";
 
 import { Block, Blocks } from "./Block";
 import { Growing } from "./growing";
-import { type Footnote, placeOf } from "./lex";
+import { type Footnote, isBlank, placeOf } from "./lex";
 
 // Incomplete syntax at the end of a growing text is hidden for a moment, so the result depends on the time.
 const readNow = (growing: Growing, text: string, isLive: boolean): Token[] => growing.parse(text, isLive, performance.now());
@@ -40,7 +40,7 @@ export const Markdown = memo(function Markdown({ text, live }: { text: string; l
 function outline(tokens: readonly Token[]): number[] {
   const above: number[] = []; // the depths of the headings that the current one is under
   return tokens.map((t) => {
-    if (t.type !== "heading") return 0;
+    if (t.type !== "heading" || isBlank(t)) return 0;
     const { depth } = t as Tokens.Heading;
     while (above.length > 0 && above.at(-1)! >= depth) above.pop();
     above.push(depth);

@@ -14,6 +14,9 @@ export const maxBlock = 100_000;
 /** A footnote. label is the text of its references. */
 export interface Footnote { type: "footnote"; raw: string; label: string; text: string; tokens: Token[] }
 
+/** Reports whether a heading has no text. Such a heading is not rendered, and is not part of the outline. */
+export const isBlank = (heading: Token): boolean => !(heading as Tokens.Heading).text.trim();
+
 /** Definitions of links by label, and of footnotes by ^ and label. */
 export type Definitions = Links;
 
